@@ -111,30 +111,18 @@ class Disaster {
 
 TEST(Death, while_the_ranks_meet) {
   for (const uint32_t victim : {0U, 1U, 2U}) {
-    Party party(4);  // rank 3 never comes
+    Party party(5);  // rank 4 never comes
     Disaster disaster(party, {0, 1, 2}, [](const Config& config, const Say& say) {
-      if (config.rank == 0) {
-        say("ready");
-      }
-      std::thread later;
-      if (config.rank != 0) {
-        // Only rank 0 knows when they have joined, so they take their time.
-        later = std::thread([&say] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(500));
-          say("ready");
-        });
-      }
-      std::string words = "joined";
+      say("ready");
       try {
         SideChannel::join(config);
+        say("joined");
       } catch (const base::Error& error) {
-        words = error.what();
+        say(error.what());
       }
-      if (later.joinable()) {
-        later.join();
-      }
-      say(words);
     });
+    test::Witness witness(party.of(3));
+    ASSERT_TRUE(witness.sees({1, 2}));
     const auto heard = disaster.strike(victim, SIGKILL);
     for (uint32_t rank = 0; rank < 3; ++rank) {
       if (rank != victim && victim != 0) {

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,14 +41,19 @@ std::string words_of(const Config& config) {
   }
 }
 
-/// Of several ranks at the same time. With `is_last_late` the last one comes when the others have had time to join: a
-/// rank that comes after a failure finds nobody, and can't say more than that.
-std::vector<std::string> words_of(const std::vector<Config>& configs, bool is_last_late = false) {
+/// Of several ranks at the same time. With a witness the last one comes when all others have come: a rank that comes
+/// after a failure finds nobody, and can't say more than that.
+std::vector<std::string> words_of(const std::vector<Config>& configs, const std::optional<Config>& as_witness = {}) {
   std::vector<std::string> words(configs.size());
   std::vector<std::thread> threads;
+  std::optional<test::Witness> witness;
   for (size_t i = 0; i < configs.size(); ++i) {
-    if (is_last_late && i + 1 == configs.size()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (as_witness && i + 1 == configs.size()) {
+      witness.emplace(*as_witness);
+      std::vector<uint32_t> others;
+      std::transform(configs.begin(), configs.end() - 1, std::back_inserter(others),
+                     [](const Config& one) { return one.rank; });
+      EXPECT_TRUE(witness->sees(others));
     }
     threads.emplace_back([&, i] { words[i] = words_of(configs[i]); });
   }
@@ -236,18 +243,18 @@ TEST(Joining, wrong_version_is_refused_in_words) {
 }
 
 TEST(Joining, a_rank_twice_is_an_error_on_all_ranks_at_once) {
-  Party party(4);  // and a minute to come
-  for (const std::string& words : words_of({party.of(0), party.of(1), party.of(2), party.of(2)}, true)) {
+  Party party(5);  // and a minute to come
+  for (const std::string& words : words_of({party.of(0), party.of(1), party.of(2), party.of(2)}, party.of(3))) {
     EXPECT_THAT(words, HasSubstr("calls itself rank 2, and so does 127.0.0.1:"));
   }
 }
 
 TEST(Joining, wrong_number_of_ranks_is_an_error_on_all_ranks_at_once) {
-  Party party(4);
+  Party party(5);
   std::vector<Config> configs = {party.of(0), party.of(1), party.of(2)};
   configs[2].n_ranks = 3;
-  for (const std::string& words : words_of(configs, true)) {
-    EXPECT_THAT(words, HasSubstr("is rank 2 of 3, while rank 0 was told of 4 ranks"));
+  for (const std::string& words : words_of(configs, party.of(3))) {
+    EXPECT_THAT(words, HasSubstr("is rank 2 of 3, while rank 0 was told of 5 ranks"));
   }
 }
 
@@ -307,9 +314,8 @@ TEST(Joining, a_caller_that_finds_nobody_or_a_stranger_says_so) {
 }
 
 TEST(Joining, ranks_may_come_before_rank_0) {
-  Listening port = Listening::open("127.0.0.1", 0, "");
-  const uint16_t number = port.port;
-  port.sockets.clear();
+  Listening nobody = Listening::open("127.0.0.1", 0, "");
+  const uint16_t number = nobody.port;
   const auto config = [number](uint32_t rank) {
     return Config{.rank = rank, .n_ranks = 4, .host = "127.0.0.1", .port = number};
   };
@@ -317,8 +323,16 @@ TEST(Joining, ranks_may_come_before_rank_0) {
   for (const uint32_t rank : {3U, 2U, 1U}) {
     threads.emplace_back([&config, rank] { EXPECT_EQ(words_of(config(rank)), ""); });
   }
-  // They find nobody until one does: by then all have tried.
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  // Each has tried, and found somebody who says nothing and goes; now nobody is there.
+  std::vector<base::UniqueFd> tries;
+  for (const uint64_t deadline = soon(); tries.size() < 3 && base::now_ns() < deadline;) {
+    pollfd waiting{nobody.sockets[0].get(), POLLIN, 0};
+    if (::poll(&waiting, 1, 60'000) == 1) {
+      tries.push_back(std::move(accept_from(nobody.sockets[0].get()).socket));
+    }
+  }
+  nobody.sockets.clear();
+  tries.clear();
   EXPECT_EQ(words_of(config(0)), "");
   for (std::thread& thread : threads) {
     thread.join();

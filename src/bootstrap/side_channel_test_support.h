@@ -14,6 +14,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "bootstrap/calling.h"
+#include "bootstrap/connection.h"
+#include "bootstrap/handshake.h"
 #include "bootstrap/side_channel.h"
 #include "bootstrap/sockets.h"
 
@@ -62,6 +65,58 @@ class Party {
 
  private:
   Listening listening_;
+};
+
+/// A rank played by hand, which stays until its end: it knows who has come besides, for rank 0 tells it.
+class Witness {
+ public:
+  explicit Witness(const Config& config)
+      : n_ranks_(config.n_ranks), connection_(std::move(dial({config.host, config.port}, soon()).socket), "rank 0") {
+    const Key key = key_of(config.secret);
+    CallingHandshake handshake(config, key, 1);
+    handshake.begin(connection_);
+    auto outcome = CallingHandshake::Outcome::going_on;
+    while (outcome == CallingHandshake::Outcome::going_on) {
+      const auto frame = next();
+      outcome = frame ? handshake.take(*frame, connection_) : CallingHandshake::Outcome::strange;
+    }
+    EXPECT_EQ(outcome, CallingHandshake::Outcome::done) << handshake.problem();
+  }
+  /// Waits until these have come. False: they don't.
+  bool sees(const std::vector<uint32_t>& ranks) {
+    for (auto frame = next(); frame; frame = next()) {
+      if (frame->header.type != FrameType::roster) {
+        return false;
+      }
+      const auto missing = missing_in(frame->payload, n_ranks_);
+      if (std::none_of(ranks.begin(), ranks.end(), [&](uint32_t rank) {
+            return std::find(missing.begin(), missing.end(), rank) != missing.end();
+          })) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  /// What rank 0 says next; nothing when it says no more.
+  std::optional<Frame> next() {
+    for (const uint64_t deadline = soon(); base::now_ns() < deadline;) {
+      connection_.flush();
+      auto frame = connection_.next();
+      if (!frame || *frame) {
+        return frame ? std::move(*frame) : std::nullopt;
+      }
+      pollfd waiting{connection_.fd(), POLLIN, 0};
+      if (::poll(&waiting, 1, 60'000) != 1 || connection_.receive()) {
+        break;
+      }
+    }
+    return std::nullopt;
+  }
+
+  const uint32_t n_ranks_;
+  Connection connection_;
 };
 
 /// Events one by one.

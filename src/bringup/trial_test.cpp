@@ -133,7 +133,7 @@ TEST(Trial, ends_with_the_deadline_of_all_where_each_is_slow) {
   modify_qp = calls.modify_qp;
   calls.modify_qp = [](ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
     if ((mask & IBV_QP_AV) != 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // time itself is tested: a slow device
       return ETIMEDOUT;
     }
     return modify_qp(qp, attributes, mask);

@@ -239,7 +239,7 @@ void PeerLines::finish(const std::shared_ptr<ConnectedPeer>& peer) {
     join_parked(peer);
   }
   for (const std::shared_ptr<Line>& line : table_.lines_of(*peer)) {
-    for (int i = 0; i < kMaxLastDatagrams && step(line) == Step::again; ++i) {
+    for (int i = 0; i < kMaxLastDatagrams && !is_stopped() && step(line) == Step::again; ++i) {
     }
     line->socket->end();
     table_.remove(*line);

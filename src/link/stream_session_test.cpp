@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <vector>
 
 #include "link/stream_test_support.h"
@@ -233,6 +235,130 @@ TEST(StreamSession, silence_ends_the_epoch_and_pings_prevent_it) {
   EXPECT_FALSE(scene.session.tick(scene.now += 2'999'000'000));
   EXPECT_TRUE(scene.session.tick(scene.now += 1'000'000));
   EXPECT_EQ(scene.session.end(), End::silence);
+}
+
+/// A message of 1, 2 or 3 bytes as the peer sends it.
+Bytes data_frame(const Scene& scene, uint32_t sequence) {
+  auto header = scene.frame(wire::StreamType::data);
+  header.sequence = sequence;
+  const Bytes payload = packet_of(sequence, 1, 1 + sequence % 3);
+  Bytes frame(wire::kStreamHeaderBytes + payload.size());
+  wire::emit(header, payload, frame);
+  return frame;
+}
+
+TEST(StreamSession, a_bit_that_flips_anywhere_lets_no_wrong_message_through) {
+  constexpr uint32_t kMessages = 3;
+  Bytes sound;
+  std::vector<size_t> ends;
+  for (uint32_t sequence = 0; sequence < kMessages; ++sequence) {
+    const Bytes frame = data_frame(Scene(), sequence);
+    sound.insert(sound.end(), frame.begin(), frame.end());
+    ends.push_back(sound.size());
+  }
+  for (size_t bit = 0; bit < 8 * sound.size(); ++bit) {
+    Scene scene;
+    scene.become_ready();
+    Bytes bytes = sound;
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    auto event = scene.hear_bytes(bytes);
+    uint32_t messages = 0;
+    for (; event.kind == Kind::message; event = scene.session.next(scene.now)) {
+      const Bytes wanted = packet_of(messages, 1, 1 + messages % 3);
+      ASSERT_TRUE(std::ranges::equal(wanted, event.bytes)) << "bit " << bit;
+      ++messages;
+    }
+    ASSERT_EQ(event.kind, Kind::over) << "bit " << bit;
+    ASSERT_EQ(scene.session.end(), End::bad_frame) << "bit " << bit;
+    ASSERT_EQ(messages, std::ranges::upper_bound(ends, bit / 8) - ends.begin()) << "bit " << bit;
+  }
+}
+
+TEST(StreamSession, who_sends_more_than_he_was_granted_ends_the_epoch) {
+  Scene scene;
+  scene.become_ready();
+  // Nobody reads what we say: once there is no room for it, no further grant is made.
+  uint32_t sequence = 0;
+  for (; scene.hear_bytes(data_frame(scene, sequence)).kind == Kind::message; ++sequence) {
+    ASSERT_LT(sequence, 1'000'000U);
+  }
+  EXPECT_EQ(scene.session.end(), End::overrun);
+  EXPECT_EQ(sequence, scene.said().back().credit) << "as many as the last grant allows, and no more";
+}
+
+TEST(StreamSession, is_found_behind_whatever_an_older_stream_has_left) {
+  auto hello = Scene().frame(wire::StreamType::hello);
+  const Bytes greeting = packet_of(1, 2, 20);
+  Bytes sound(wire::kStreamHeaderBytes + greeting.size());
+  wire::emit(hello, greeting, sound);
+  Bytes endless(wire::kStreamFrameBytes);  // an intact header of a HELLO that is longer than any
+  wire::emit(hello, Bytes(wire::kStreamPayloadBytes), endless);
+  endless.resize(wire::kStreamHeaderBytes);
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    Bytes bytes;
+    const auto append = [&bytes](std::span<const std::byte> more) {
+      bytes.insert(bytes.end(), more.begin(), more.end());
+    };
+    for (size_t parts = random() % 6; parts > 0; --parts) {
+      switch (random() % 4) {
+        case 0:
+          append(packet_of(seed, 3, random() % 3000));
+          break;
+        case 1:
+          append(endless);
+          break;
+        case 2:
+          append(data_frame(Scene(), static_cast<uint32_t>(random() % 10)));
+          break;
+        default:
+          append(std::span(sound).first(random() % wire::kStreamHeaderBytes));
+          break;
+      }
+    }
+    append(sound);
+    Scene scene;
+    StreamSession::Event event;
+    for (size_t at = 0; at < bytes.size() && event.kind == Kind::nothing;) {
+      const size_t count = std::min<size_t>(1 + random() % 200, bytes.size() - at);
+      event = scene.hear_bytes(
+          {bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin() + static_cast<std::ptrdiff_t>(at + count)});
+      at += count;
+    }
+    ASSERT_EQ(event.kind, Kind::greeted) << "seed " << seed;
+    ASSERT_TRUE(std::ranges::equal(greeting, event.bytes)) << "seed " << seed;
+  }
+}
+
+TEST(StreamSession, tells_again_whoever_seems_not_to_have_heard) {
+  Scene scene;
+  scene.become_ready();
+  scene.hear(scene.frame(wire::StreamType::hello), Bytes(20));
+  EXPECT_EQ(scene.said().back().type, wire::StreamType::hello_ack);
+  scene.hear(scene.frame(wire::StreamType::ready));
+  EXPECT_EQ(scene.said().back().type, wire::StreamType::ping);
+  scene.hear(scene.frame(wire::StreamType::ping));
+  EXPECT_TRUE(scene.said().empty()) << "or two would answer each other for ever";
+}
+
+TEST(StreamSession, a_damaged_frame_before_it_is_known_is_looked_past) {
+  Scene scene;
+  scene.hear(scene.frame(wire::StreamType::hello), Bytes(20));
+  scene.session.accept_peer(scene.now);
+  Bytes damaged = data_frame(scene, 0);
+  damaged[9] ^= std::byte{1};
+  EXPECT_EQ(scene.hear_bytes(damaged).kind, Kind::nothing);
+  EXPECT_EQ(scene.session.state(), State::hunting) << "the other end greets until it is heard";
+  EXPECT_EQ(scene.hear(scene.frame(wire::StreamType::hello), Bytes(20)).kind, Kind::greeted);
+}
+
+TEST(StreamSession, a_frame_of_nothing_that_is_not_the_last_is_no_frame) {
+  Scene scene;
+  scene.become_ready();
+  auto header = scene.frame(wire::StreamType::data);
+  header.is_last = false;
+  EXPECT_EQ(scene.hear(header).kind, Kind::over) << "a message of such frames would never end";
+  EXPECT_EQ(scene.session.end(), End::bad_frame);
 }
 
 }  // namespace

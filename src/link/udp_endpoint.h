@@ -207,7 +207,8 @@ std::optional<size_t> UdpEndpoint::receive(Sink&& sink, size_t max_datagrams, bo
     for (size_t offset = 0; offset < datagram_.bytes; ++segment) {
       const std::span<const std::byte> packet = datagram_.packet_at(offset);
       if (!is_mine(packet)) [[unlikely]] {
-        offset += divert(offset);
+        offset += divert(offset);  // and those behind it that go the same way
+        segment = static_cast<uint16_t>((offset - 1) / datagram_.segment_bytes);
         continue;
       }
       if (faults != nullptr) [[unlikely]] {

@@ -199,6 +199,33 @@ TEST(UdpFaults, other_interfaces_and_ports_are_left_alone) {
   });
 }
 
+TEST(UdpFaults, more_frames_than_a_batch_has_room_for_leave_late_in_order_and_once) {
+  in_own_network([] {
+    constexpr uint32_t kHeld = 100;  // a batch holds fifteen of that length
+    const SlotsFolder folder;
+    const auto endpoint = folder.open(3);
+    set_faults(*endpoint, "delay 100% by 5ms direction send");
+    UdpBatch batch(*endpoint);
+    for (uint32_t i = 0; i < kHeld; ++i) {
+      if (const auto frame = numbered_packet(qpn_of(3), i, 4096); !put(batch, over_loopback(ipv6_path()), frame)) {
+        batch.flush();  // those whose time has come already
+        ASSERT_TRUE(put(batch, over_loopback(ipv6_path()), frame));
+      }
+    }
+    std::vector<uint32_t> numbers;
+    for (const uint64_t deadline = base::now_ns() + kPatienceNs; numbers.size() < kHeld && base::now_ns() < deadline;) {
+      batch.flush();
+      endpoint->receive([&](const UdpEndpoint::Arrived& arrived) { numbers.push_back(number_of(arrived.packet)); }, 64,
+                        true);
+    }
+    std::vector<uint32_t> wanted(kHeld);
+    std::iota(wanted.begin(), wanted.end(), 0U);
+    EXPECT_EQ(numbers, wanted);
+    EXPECT_FALSE(endpoint->has_late_packets(UINT64_MAX - 1));
+    EXPECT_TRUE(batch.is_empty());
+  });
+}
+
 TEST(UdpFaults, tells_what_happened) {
   in_own_network([] {
     const SlotsFolder folder;

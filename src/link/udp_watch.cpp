@@ -48,8 +48,10 @@ void UdpWatch::watch(const std::vector<pid_t>& processes) {
 }
 
 void UdpWatch::alarm_in(uint64_t delay_ms) {
+  constexpr uint64_t kMillisecondsPerSecond = 1000;
   itimerspec when{};
-  when.it_value.tv_nsec = static_cast<long>(delay_ms * 1'000'000);
+  when.it_value.tv_sec = static_cast<time_t>(delay_ms / kMillisecondsPerSecond);
+  when.it_value.tv_nsec = static_cast<long>(delay_ms % kMillisecondsPerSecond * 1'000'000);
   timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 

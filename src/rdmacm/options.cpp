@@ -28,10 +28,10 @@ int set_option(Id& id, int name, const void* from, size_t length) RINGBOLT_REQUI
   const auto byte = read_value<uint8_t>(from, length);
   switch (name) {
     case RDMA_OPTION_ID_TOS:
-      id.type_of_service = byte.value_or(0);
+      id.type_of_service = byte.value_or(id.type_of_service);
       return byte ? 0 : EINVAL;
     case RDMA_OPTION_ID_REUSEADDR:
-      id.reuses_address = number.value_or(0) != 0;
+      id.reuses_address = number ? *number != 0 : id.reuses_address;
       return number ? 0 : EINVAL;
     case RDMA_OPTION_ID_AFONLY:
       if (!number || id.is_bound) {

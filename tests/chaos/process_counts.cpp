@@ -49,7 +49,7 @@ ProcessCounts count_settled_process() {
   ProcessCounts last = count_process();
   auto unchanged_since = steady_clock::now();
   while (steady_clock::now() < deadline && steady_clock::now() - unchanged_since < milliseconds(100)) {
-    std::this_thread::sleep_for(milliseconds(10));
+    std::this_thread::sleep_for(milliseconds(10));  // time itself is meant: counts that stay as they are
     const ProcessCounts now = count_process();
     if (!now.holds_as_much_as(last)) unchanged_since = steady_clock::now();
     last = now;

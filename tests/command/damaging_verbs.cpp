@@ -191,7 +191,7 @@ void await_sleep(pid_t thread) {
     if (std::ifstream(path) >> call && (call == SYS_nanosleep || call == SYS_clock_nanosleep)) {
       return;
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    std::this_thread::sleep_for(std::chrono::microseconds(200));  // no event tells that another thread sleeps
   }
 }
 
