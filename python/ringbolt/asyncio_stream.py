@@ -137,7 +137,7 @@ class StreamTransport(asyncio.Transport):
             return
         self._is_over = True
         self._loop.remove_reader(self._number)
-        self._unsent.clear()
+        self._unsent = bytearray()  # not clear(): while the error is handled, its traceback holds a view of the bytes
         try:
             self._stream.end(0)
         except OSError:

@@ -23,6 +23,7 @@ import unittest
 import servers
 
 if len(sys.argv) == 5:
+    from ringbolt import asyncio_stream
     from ringbolt import stream as streams
 
 SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
@@ -281,6 +282,28 @@ class Binding(unittest.TestCase):
         with self.assertRaises(OSError) as over:  # the budget of memory
             service.connect("127.0.0.1", 7, HANG_S, receive_bytes=16 << 20, receive_buffers=16)
         self.assertIn("budget", str(over.exception))
+        service.close()
+
+
+    def test_a_transport_whose_peer_has_gone_ends_with_the_reason(self):
+        service = streams.Service(verbs="soft", memory_budget_bytes=64 << 20)
+        listener = service.listen("127.0.0.1", receive_buffers=2)
+        there, here = service.connect("127.0.0.1", listener.port, HANG_S), listener.accept(HANG_S)
+        loop = asyncio.new_event_loop()
+        lost = loop.create_future()
+
+        class Protocol(asyncio.Protocol):
+            def connection_lost(self, exc):
+                lost.set_result(exc)
+
+        transport = asyncio_stream.StreamTransport(loop, there, Protocol())
+        here.close()
+        there.wait(streams.ENDED, HANG_S)
+        transport.write(b"too late")
+        self.assertTrue(transport.is_closing())
+        self.assertRegex(str(loop.run_until_complete(asyncio.wait_for(lost, HANG_S))), "peer has closed")
+        loop.close()
+        listener.close()
         service.close()
 
 
