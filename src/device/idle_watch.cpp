@@ -69,20 +69,20 @@ void IdleWatch::look() {
 
 void IdleWatch::look_at(QueuePair& qp) {
   SeenPair& seen = pairs_[qp.qpn()];
-  const QueuePair::Standing now = qp.standing();
+  const QueuePairStanding now = qp.explainer().standing();
   if (!(seen.standing == now)) {
     seen = {now, 0, false, false};
     return;
   }
   ++seen.looks;
-  if (!is_connected(now.state) || !qp.is_noted()) {
+  if (!is_connected(now.state) || !qp.explainer().is_noted()) {
     return;
   }
   if (!std::exchange(seen.is_noted, true) && qp.type() != IBV_QPT_UD) {
-    qp.tell_standing(now);
+    qp.explainer().tell_standing(now);
   }
   if (seen.looks >= kLooks - 1 && now.unfinished != 0 && !seen.is_told && qp.type() == IBV_QPT_RC) {
-    seen.is_told = qp.explain_starvation();
+    seen.is_told = qp.explainer().explain_starvation();
   }
 }
 
@@ -103,8 +103,8 @@ void IdleWatch::look_at(CompletionQueue& cq) {
     const bool sends = own.send.get() == &cq;
     const bool receives = own.receive.get() == &cq;
     if (sends || receives) {
-      users.push_back({&qp, qp.standing()});
-      const QueuePair::Standing& standing = users.back().standing;
+      users.push_back({&qp, qp.explainer().standing()});
+      const QueuePairStanding& standing = users.back().standing;
       // One that is not connected yet will be by somebody else's doing, and then be posted to.
       may_complete = may_complete || !is_connected(standing.state) || (sends && standing.unfinished != 0) ||
                      (receives && standing.receives != 0);
@@ -132,11 +132,11 @@ void IdleWatch::tell(CompletionQueue& cq, const std::vector<Attached>& users, bo
   incident.posted = is_polling ? cq.pollers().last_site() : cq.sleepers()->last_site();
   incident.is_call = true;
   base::Explanation why{
-      fmt::format("for more than a second: {}{}", QueuePair::text_of(users.front().standing),
-                  users.front().qp->unsignaled_text()),
+      fmt::format("for more than a second: {}{}", text_of(users.front().standing),
+                  users.front().qp->explainer().unsignaled_text()),
       "post a receive before you wait for one; set IBV_SEND_SIGNALED on a send whose completion you await"};
   for (const Attached& user : users) {
-    why.peer = why.peer.empty() ? user.qp->peer_standing() : why.peer;
+    why.peer = why.peer.empty() ? user.qp->explainer().peer_standing() : why.peer;
   }
   base::explain(incident, why);
 }

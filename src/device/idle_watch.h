@@ -28,7 +28,7 @@ class IdleWatch {
 
  private:
   struct SeenPair {
-    QueuePair::Standing standing;
+    QueuePairStanding standing;
     uint32_t looks = 0;  ///< in a row that found the same
     bool is_told = false;
     bool is_noted = false;  ///< for the peer
@@ -43,7 +43,7 @@ class IdleWatch {
   };
   struct Attached {
     QueuePair* qp;
-    QueuePair::Standing standing;
+    QueuePairStanding standing;
   };
 
   void run();

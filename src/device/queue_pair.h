@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -12,6 +11,7 @@
 #include "device/inbox.h"
 #include "device/lanes.h"
 #include "device/queue_pair_core.h"
+#include "device/queue_pair_standing.h"
 #include "device/queue_pair_transport.h"
 #include "device/receive_queue.h"
 #include "device/send_queue.h"
@@ -72,9 +72,7 @@ class QueuePair {
     return core_.sends.unfinished() != 0 || (transport != nullptr && transport->may_send());
   }
   /// Over a network answers and repetitions keep RC going, whether anybody waits for them or not.
-  bool has_awaited_sends() const {
-    return send_.has_awaited() || (inboxes_ != nullptr && core_.type != IBV_QPT_UC);
-  }
+  bool has_awaited_sends() const { return send_.has_awaited() || (inboxes_ != nullptr && core_.type != IBV_QPT_UC); }
   void progress_receives(CompletionQueue& cq) RINGBOLT_REQUIRES(cq.lock);
   /// Whether progress_receives() has left something that nobody will mark it for.
   bool may_receive_more();
@@ -91,26 +89,9 @@ class QueuePair {
   /// A completion queue overflowed: nothing can be completed any more.
   void fail_from_queue();
 
-  /// For RINGBOLT_EXPLAIN: how far it is, and what could complete.
-  struct Standing {
-    ibv_qp_state state = IBV_QPS_RESET;
-    uint32_t done = 0;        ///< sends, by numbers that wrap
-    uint32_t unfinished = 0;  ///< sends
-    uint32_t receives = 0;    ///< posted, in its own queue or the shared one
-    friend bool operator==(const Standing&, const Standing&) = default;
-  };
-  Standing standing();
-  /// "RTS, 0 sends unfinished, 3 receives posted".
-  static std::string text_of(const Standing& standing);
-  bool is_noted() const { return core_.notes != nullptr; }
+  /// For RINGBOLT_EXPLAIN: how far it is, and what it waits for. Not for longer than the queue pair.
+  QueuePairExplainer explainer() { return {core_, send_, receive_}; }
   const CompletionQueues& queues() const { return core_.queues; }
-  /// For the peer to find, and what it has said so: "queue pair 0x12 of process 4711: ..."; empty: nothing.
-  void tell_standing(const Standing& standing);
-  std::string peer_standing();
-  /// "; the last send, wr_id 5, was posted at ... without IBV_SEND_SIGNALED", if so.
-  std::string unsignaled_text();
-  /// Of its oldest send, which waits for a receive of the peer's: told if the peer says that it has none.
-  bool explain_starvation();
 
   // For the process.
   Lanes& lanes() { return lanes_; }
