@@ -288,7 +288,8 @@ class Binding(unittest.TestCase):
     def test_a_transport_whose_peer_has_gone_ends_with_the_reason(self):
         service = streams.Service(verbs="soft", memory_budget_bytes=64 << 20)
         listener = service.listen("127.0.0.1", receive_buffers=2)
-        there, here = service.connect("127.0.0.1", listener.port, HANG_S), listener.accept(HANG_S)
+        there, here = service.connect("127.0.0.1", listener.port, 0), listener.accept(HANG_S)
+        there.wait(streams.CONNECTED, HANG_S)
         loop = asyncio.new_event_loop()
         lost = loop.create_future()
 
