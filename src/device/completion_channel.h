@@ -23,10 +23,6 @@ struct Waiters {
   std::atomic<uint64_t> answers{0};  ///< polls that were not empty
   std::array<std::atomic<uintptr_t>, 3> site{};
 
-  /// One more: not as one step, since all that matters is whether it moves.
-  static void count(std::atomic<uint64_t>& number) {
-    number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
   /// Whether the place of an empty poll, which returns there, is to be noted: of one that spins it is known.
   bool wants_site(const void* returns_to) const {
     constexpr uint64_t kOneOf = 16;
@@ -37,7 +33,7 @@ struct Waiters {
     for (size_t i = 0; i < site.size(); ++i) {
       site[i].store(from.returns[i], std::memory_order_relaxed);
     }
-    count(waits);
+    waits.fetch_add(1, std::memory_order_relaxed);
   }
   base::CallSite last_site() const {
     base::CallSite last;

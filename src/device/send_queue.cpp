@@ -184,7 +184,7 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
 
 [[gnu::flatten]] int SendQueue::post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site) try {
   const SendGuard guard(core_.locks);
-  const uint64_t now = base::coarse_now_ns();
+  const uint64_t now = base::now_ns();  // exact: what the peer noted before it is of another request
   uint32_t at = core_.sends.tail.load(std::memory_order_relaxed);
   uint32_t room = slots() - core_.sends.unfinished();
   for (const ibv_send_wr* one = wr; one != nullptr && room > 0; one = one->next, --room) {

@@ -5,7 +5,7 @@
 
 #include <array>
 #include <cstdarg>
-#include <type_traits>
+#include <utility>
 
 #include "base/c_border.h"
 #include "rsocket/create.h"
@@ -17,33 +17,33 @@ namespace {
 
 using ringbolt::base::Result;
 using ringbolt::rsocket::Address;
+using ringbolt::rsocket::Call;
 using ringbolt::rsocket::descriptors;
 using ringbolt::rsocket::IoCursor;
 using ringbolt::rsocket::refuse;
 using ringbolt::rsocket::Socket;
 using ringbolt::rsocket::Status;
 
-/// What `use` answers for the socket; an error becomes errno and -1.
-template <class Use>
-auto with(const char* call, int descriptor, Use use) {
-  const auto socket = descriptors().find(descriptor);
-  const auto result = socket == nullptr ? decltype(use(*socket))(ringbolt::base::fail(EBADF)) : use(*socket);
-  if constexpr (std::is_same_v<decltype(result), const Status>) {
-    return result ? 0 : refuse(result.error().value, call, descriptor, socket.get());
-  } else {
-    using Answer = std::remove_cvref_t<decltype(*result)>;
-    return result ? *result : static_cast<Answer>(refuse(result.error().value, call, descriptor, socket.get()));
-  }
+template <class T>
+T answer(const Result<T>& result, const Call& call, Socket* socket) {
+  return result ? *result : static_cast<T>(refuse(result.error().value, call, socket));
 }
 
-/// Before there is a socket, or of several.
-int answer(const Result<int>& result) {
-  if (!result) {
-    errno = result.error().value;
-    return -1;
-  }
-  return *result;
+int answer(const Status& status, const Call& call, Socket* socket) {
+  return status ? 0 : refuse(status.error().value, call, socket);
 }
+
+/// Calls `use` with the socket, or answers EBADF.
+template <class Use>
+auto with(const Call& call, Use use) {
+  using Answer = decltype(answer(use(std::declval<Socket&>()), call, nullptr));
+  const auto socket = descriptors().find(call.descriptor);
+  return socket == nullptr ? static_cast<Answer>(refuse(EBADF, call, nullptr))
+                           : answer(use(*socket), call, socket.get());
+}
+
+/// Before it comes to the socket.
+int refuse(int error, const Call& call) { return refuse(error, call, descriptors().find(call.descriptor).get()); }
 
 Result<ssize_t> signed_size(const Result<size_t>& size) {
   if (!size) {
@@ -52,13 +52,17 @@ Result<ssize_t> signed_size(const Result<size_t>& size) {
   return static_cast<ssize_t>(*size);
 }
 
-ssize_t send_pieces(const char* call, int descriptor, const iovec* pieces, size_t count, int flags, const sockaddr* to,
+constexpr const char* kTransferred = "{} bytes, flags {:#x}";
+
+ssize_t send_pieces(const char* name, int descriptor, const iovec* pieces, size_t count, int flags, const sockaddr* to,
                     socklen_t length) {
-  return with(call, descriptor, [&](Socket& socket) -> Result<ssize_t> {
+  Call call{name, descriptor, kTransferred, {-1, flags}};  // as long as nobody knows how many
+  return with(call, [&](Socket& socket) -> Result<ssize_t> {
     const auto cursor = IoCursor::over(pieces, count);
     if (!cursor) {
       return ringbolt::base::fail(EINVAL);
     }
+    call.numbers[0] = static_cast<int64_t>(cursor->left());
     if (to == nullptr) {
       return signed_size(socket.send(*cursor, flags, nullptr));
     }
@@ -67,13 +71,15 @@ ssize_t send_pieces(const char* call, int descriptor, const iovec* pieces, size_
   });
 }
 
-ssize_t receive_pieces(const char* call, int descriptor, const iovec* pieces, size_t count, int flags, sockaddr* from,
+ssize_t receive_pieces(const char* name, int descriptor, const iovec* pieces, size_t count, int flags, sockaddr* from,
                        socklen_t* length) {
-  return with(call, descriptor, [&](Socket& socket) -> Result<ssize_t> {
+  Call call{name, descriptor, kTransferred, {-1, flags}};  // as long as nobody knows how many
+  return with(call, [&](Socket& socket) -> Result<ssize_t> {
     const auto cursor = IoCursor::over(pieces, count);
     if (!cursor) {
       return ringbolt::base::fail(EINVAL);
     }
+    call.numbers[0] = static_cast<int64_t>(cursor->left());
     Address sender;
     const auto received = socket.receive(*cursor, flags, from == nullptr ? nullptr : &sender);
     if (received) {
@@ -85,8 +91,9 @@ ssize_t receive_pieces(const char* call, int descriptor, const iovec* pieces, si
 
 /// The calls with an address that a program gives.
 template <class Use>
-int with_address(const char* call, int descriptor, const sockaddr* given, socklen_t length, Use use) {
-  return with(call, descriptor, [&](Socket& socket) -> Status {
+int with_address(const char* name, int descriptor, const sockaddr* given, socklen_t length, Use use) {
+  const Call call{name, descriptor, "an address of {} bytes", {length}};
+  return with(call, [&](Socket& socket) -> Status {
     const auto address = Address::from(given, length);
     return address ? use(socket, *address) : ringbolt::base::fail(EINVAL);
   });
@@ -94,8 +101,8 @@ int with_address(const char* call, int descriptor, const sockaddr* given, sockle
 
 /// The calls that tell a program an address.
 template <class Ask>
-int tell_address(const char* call, int descriptor, sockaddr* out, socklen_t* length, Ask ask) {
-  return with(call, descriptor, [&](Socket& socket) -> Status {
+int tell_address(const char* name, int descriptor, sockaddr* out, socklen_t* length, Ask ask) {
+  return with({name, descriptor}, [&](Socket& socket) -> Status {
     if (out == nullptr || length == nullptr) {
       return ringbolt::base::fail(EFAULT);
     }
@@ -113,8 +120,9 @@ int tell_address(const char* call, int descriptor, sockaddr* out, socklen_t* len
 extern "C" {
 
 int rsocket(int domain, int type, int protocol) try {
+  const Call call{__func__, Call::kNoDescriptor, "domain {}, type {}, protocol {}", {domain, type, protocol}};
   const auto made = ringbolt::rsocket::create_socket(domain, type, protocol);
-  return answer(made ? descriptors().add(*made) : Result<int>(ringbolt::base::fail(made.error().value)));
+  return made ? answer(descriptors().add(*made), call, nullptr) : refuse(made.error().value, call, nullptr);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
@@ -127,13 +135,13 @@ int rbind(int socket, const sockaddr* addr, socklen_t addrlen) try {
 }
 
 int rlisten(int socket, int backlog) try {
-  return with(__func__, socket, [&](Socket& s) { return s.listen(backlog); });
+  return with({__func__, socket, "backlog {}", {backlog}}, [&](Socket& s) { return s.listen(backlog); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int raccept(int socket, sockaddr* addr, socklen_t* addrlen) try {
-  return with(__func__, socket, [&](Socket& s) -> Result<int> {
+  return with({__func__, socket}, [&](Socket& s) -> Result<int> {
     const auto made = s.accept();
     if (!made) {
       return ringbolt::base::fail(made.error().value);
@@ -157,7 +165,7 @@ int rconnect(int socket, const sockaddr* addr, socklen_t addrlen) try {
 }
 
 int rshutdown(int socket, int how) try {
-  return with(__func__, socket, [&](Socket& s) { return s.shut_down(how); });
+  return with({__func__, socket, "how {}", {how}}, [&](Socket& s) { return s.shut_down(how); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
@@ -165,7 +173,7 @@ int rshutdown(int socket, int how) try {
 int rclose(int socket) try {
   const auto found = descriptors().remove(socket);
   if (found == nullptr) {
-    return refuse(EBADF, __func__, socket, nullptr);
+    return refuse(EBADF, {__func__, socket}, nullptr);
   }
   found->close();
   return 0;
@@ -189,7 +197,7 @@ ssize_t rrecvfrom(int socket, void* buf, size_t len, int flags, sockaddr* src_ad
 
 ssize_t rrecvmsg(int socket, msghdr* msg, int flags) try {
   if (msg == nullptr || (msg->msg_control != nullptr && msg->msg_controllen > 0)) {
-    return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP, __func__, socket, descriptors().find(socket).get());
+    return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP, {__func__, socket, "flags {:#x}", {flags}});
   }
   msg->msg_flags = 0;
   auto* name = static_cast<sockaddr*>(msg->msg_name);
@@ -206,7 +214,7 @@ ssize_t rread(int socket, void* buf, size_t count) try {
 }
 
 ssize_t rreadv(int socket, const iovec* iov, int iovcnt) try {
-  return iovcnt < 0 ? refuse(EINVAL, __func__, socket, descriptors().find(socket).get())
+  return iovcnt < 0 ? refuse(EINVAL, {__func__, socket, "{} pieces", {iovcnt}})
                     : receive_pieces(__func__, socket, iov, static_cast<size_t>(iovcnt), 0, nullptr, nullptr);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
@@ -228,7 +236,7 @@ ssize_t rsendto(int socket, const void* buf, size_t len, int flags, const sockad
 
 ssize_t rsendmsg(int socket, const msghdr* msg, int flags) try {
   if (msg == nullptr || (msg->msg_control != nullptr && msg->msg_controllen > 0)) {
-    return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP, __func__, socket, descriptors().find(socket).get());
+    return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP, {__func__, socket, "flags {:#x}", {flags}});
   }
   const auto* name = static_cast<const sockaddr*>(msg->msg_name);
   return send_pieces(__func__, socket, msg->msg_iov, msg->msg_iovlen, flags, name, msg->msg_namelen);
@@ -244,20 +252,23 @@ ssize_t rwrite(int socket, const void* buf, size_t count) try {
 }
 
 ssize_t rwritev(int socket, const iovec* iov, int iovcnt) try {
-  return iovcnt < 0 ? refuse(EINVAL, __func__, socket, descriptors().find(socket).get())
+  return iovcnt < 0 ? refuse(EINVAL, {__func__, socket, "{} pieces", {iovcnt}})
                     : send_pieces(__func__, socket, iov, static_cast<size_t>(iovcnt), 0, nullptr, 0);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int rpoll(pollfd* fds, nfds_t nfds, int timeout) try {
-  return answer(ringbolt::rsocket::poll_all(descriptors(), fds, nfds, timeout));
+  const Call call{__func__, Call::kNoDescriptor, "{} descriptors", {static_cast<int64_t>(nfds)}};
+  return answer(ringbolt::rsocket::poll_all(descriptors(), fds, nfds, timeout), call, nullptr);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int rselect(int nfds, fd_set* readfds, fd_set* writefds, fd_set* exceptfds, timeval* timeout) try {
-  return answer(ringbolt::rsocket::select_all(descriptors(), nfds, readfds, writefds, exceptfds, timeout));
+  const Call call{__func__, Call::kNoDescriptor, "nfds {}", {nfds}};
+  return answer(ringbolt::rsocket::select_all(descriptors(), nfds, readfds, writefds, exceptfds, timeout), call,
+                nullptr);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
@@ -275,13 +286,15 @@ int rgetsockname(int socket, sockaddr* addr, socklen_t* addrlen) try {
 }
 
 int rsetsockopt(int socket, int level, int optname, const void* optval, socklen_t optlen) try {
-  return with(__func__, socket, [&](Socket& s) { return s.set_option(level, optname, optval, optlen); });
+  return with({__func__, socket, "level {}, option {}", {level, optname}},
+              [&](Socket& s) { return s.set_option(level, optname, optval, optlen); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int rgetsockopt(int socket, int level, int optname, void* optval, socklen_t* optlen) try {
-  return with(__func__, socket, [&](Socket& s) { return s.get_option(level, optname, optval, optlen); });
+  return with({__func__, socket, "level {}, option {}", {level, optname}},
+              [&](Socket& s) { return s.get_option(level, optname, optval, optlen); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
@@ -291,7 +304,7 @@ int rfcntl(int socket, int cmd, ...) try {
   va_start(arguments, cmd);
   const int flags = cmd == F_SETFL ? va_arg(arguments, int) : 0;
   va_end(arguments);
-  return with(__func__, socket, [&](Socket& s) -> Result<int> {
+  return with({__func__, socket, "command {}", {cmd}}, [&](Socket& s) -> Result<int> {
     if (cmd == F_GETFL) {
       return s.file_flags();
     }
@@ -306,20 +319,23 @@ int rfcntl(int socket, int cmd, ...) try {
 }
 
 off_t riomap(int socket, void* buf, size_t len, int prot, int, off_t offset) try {
-  return with(__func__, socket, [&](Socket& s) { return s.map(buf, len, prot, offset); });
+  return with({__func__, socket, "{} bytes, protection {}, offset {}", {static_cast<int64_t>(len), prot, offset}},
+              [&](Socket& s) { return s.map(buf, len, prot, offset); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int riounmap(int socket, void* buf, size_t len) try {
-  return with(__func__, socket, [&](Socket& s) { return s.unmap(buf, len); });
+  return with({__func__, socket, "{} bytes", {static_cast<int64_t>(len)}},
+              [&](Socket& s) { return s.unmap(buf, len); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 size_t riowrite(int socket, const void* buf, size_t count, off_t offset, int flags) try {
   const iovec piece{const_cast<void*>(buf), count};
-  const ssize_t written = with(__func__, socket, [&](Socket& s) -> Result<ssize_t> {
+  const Call call{__func__, socket, "{} bytes, offset {}, flags {:#x}", {static_cast<int64_t>(count), offset, flags}};
+  const ssize_t written = with(call, [&](Socket& s) -> Result<ssize_t> {
     const auto cursor = IoCursor::over(&piece, 1);
     return cursor ? signed_size(s.write_mapped(*cursor, offset, flags)) : ringbolt::base::fail(EINVAL);
   });

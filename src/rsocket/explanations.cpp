@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -47,8 +48,12 @@ Explanation why_no_socket(int descriptor) {
           "give what rsocket or raccept has returned, until rclose; other descriptors take the calls without r"};
 }
 
-Explanation why_of(int error, std::string_view call, Socket& socket) {
-  const std::string state = state_of(socket);
+std::string and_state(std::string text, const std::string& state) {
+  return state.empty() ? std::move(text) : std::move(text) + "; it is " + state;
+}
+
+/// `state`: of the socket; empty where there is none.
+Explanation why_of(int error, const Call& call, const std::string& state) {
   switch (error) {
     case ENOTCONN:
       return {"it is " + state,
@@ -62,15 +67,11 @@ Explanation why_of(int error, std::string_view call, Socket& socket) {
     case ECONNRESET:
       return {"the connection broke: the peer's process has ended without rclose, or nothing reaches it any more",
               "look at the peer's output, then connect anew"};
-    case ETIMEDOUT:
-      return {"the peer has not answered within the time that the options allow",
-              "see that its program gets on and that its cable is in, or raise TCP_KEEPIDLE"};
     case EADDRINUSE:
       return {"another socket has that address and port",
               "end the other program, or take another port; 0 gives a free one"};
     case EADDRNOTAVAIL:
-    case ENODEV:
-      return {"no RDMA device has that address", "take an address that `ringbolt devices` shows, or 0.0.0.0"};
+      return {"this machine does not have that address", "take an address that `ringbolt devices` shows, or 0.0.0.0"};
     case EDESTADDRREQ:
       return {"it is " + state + ", and the call names nobody", "give rsendto an address, or call rconnect before"};
     case EMSGSIZE:
@@ -79,17 +80,20 @@ Explanation why_of(int error, std::string_view call, Socket& socket) {
     case EFAULT:
       return {"a pointer that has to be there is NULL", "give room for the answer, and for its length"};
     case ENOPROTOOPT:
-      return {"there is no option of that level and number", "docs/rsockets.md has those that there are"};
+      return {"there is no such option", "docs/rsockets.md has those that there are"};
     case EDOM:
       return {"the value is out of the option's range", "give seconds and microseconds below 1000000, none negative"};
     case EOPNOTSUPP:
-      return {fmt::format("{} knows no such flag, command or control message, or not for this type of rsocket", call),
-              "leave it out; docs/rsockets.md has what there is"};
+      return {
+          fmt::format("{} knows no such argument, flag or control message, or not for this type of rsocket", call.name),
+          "leave it out; docs/rsockets.md has what there is"};
     case EINVAL:
-      return {"it is " + state + "; an argument is none that the call takes, or it comes in another order",
-              "give a whole sockaddr_in or sockaddr_in6; call rbind, rlisten, raccept, or rconnect, in this order"};
+      return {
+          and_state("an argument is none that the call takes, or it comes in another order", state),
+          "correct it; addresses are whole sockaddr_in or sockaddr_in6, and the order is rbind, rlisten, raccept, or "
+          "rconnect"};
     default:
-      return {fmt::format("{} ({}); it is {}", std::strerror(error), error, state),
+      return {and_state(fmt::format("{} ({})", std::strerror(error), error), state),
               "look at what was said before this, of rdma_cm or the verbs"};
   }
 }
@@ -120,18 +124,25 @@ bool is_told_beneath(int error, std::string_view call, Socket& socket) {
 
 }  // namespace
 
-int refuse(int error, const char* call, int descriptor, Socket* socket) noexcept {
+int refuse(int error, const Call& call, Socket* socket) noexcept {
   const bool is_to_wait = error == EAGAIN || error == EINPROGRESS || error == EALREADY || error == EINTR;
   if (!is_to_wait) {
     base::when_explaining([&] {
-      if (socket != nullptr && is_told_beneath(error, call, *socket)) {
+      if (socket != nullptr && is_told_beneath(error, call.name, *socket)) {
         return;
       }
       base::Incident incident;
-      incident.call = call;
-      incident.object = fmt::format("rsocket {}", descriptor);
+      incident.call = call.name;
+      incident.object = call.descriptor == Call::kNoDescriptor ? "" : fmt::format("rsocket {}", call.descriptor);
       incident.error = error;
-      base::explain(incident, socket == nullptr ? why_no_socket(descriptor) : why_of(error, call, *socket));
+      const bool is_no_socket = socket == nullptr && error == EBADF && call.descriptor != Call::kNoDescriptor;
+      Explanation why = is_no_socket ? why_no_socket(call.descriptor)
+                                     : why_of(error, call, socket == nullptr ? "" : state_of(*socket));
+      if (!is_no_socket && call.arguments[0] != 0) {
+        why.why +=
+            " (" + fmt::format(fmt::runtime(call.arguments), call.numbers[0], call.numbers[1], call.numbers[2]) + ")";
+      }
+      base::explain(incident, why);
     });
   }
   errno = error;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """RINGBOLT_EXPLAIN of what fails later: error completions, lost messages, connections, programs that wait in vain. Each
-mistake of failures.c, cm_failures.c, rsocket_failures.c and waits.c is explained with its line, a number and a remedy, and the same programs
-without them (`right`) say nothing.
+mistake of failures.c, cm_failures.c, rsocket_failures.c and waits.c is explained with its line, a number and a remedy, and
+the same programs without them (`right`) say nothing.
 
     failures_test.py RINGBOLT DOCUMENTS OVER_NETWORK MISTAKES FAILURES FAILURES_OPTIMIZED CM_FAILURES RSOCKET_FAILURES WAITS"""
 
@@ -135,20 +135,25 @@ def shape_of(row):
 
 
 RSOCKETS = {
+    "no-such-family": r"ringbolt: rsocket: EOPNOTSUPP .*\n  why: .* \(domain 1, type 1, protocol 0\)\n",
+    "too-many": r"ringbolt: rselect: EINVAL .*\n  why: .* \(nfds -1\)\n",
     "no-descriptor": r"ringbolt: rsend of rsocket 900: EBADF .*\n  why: 900 is no descriptor that is open\n",
     "other-descriptor": r"ringbolt: rrecv of rsocket 0: EBADF .*\n  why: 0 is a descriptor of something else, and no rsocket\n",
     "closed": r"ringbolt: rclose of rsocket \d+: EBADF ",
-    "not-connected": r"ringbolt: rwrite of rsocket \d+: ENOTCONN .*\n  why: it is neither bound nor connected\n",
+    "short-address": r"ringbolt: rbind of rsocket \d+: EINVAL .*\n  why: .*; it is neither bound nor connected \(an address of 4 bytes\)\n",
+    "odd-time": r"ringbolt: rsetsockopt of rsocket \d+: EDOM .*\n  why: .* \(level 1, option 20\)\n",
+    "not-connected": r"ringbolt: rwrite of rsocket \d+: ENOTCONN .*\n  why: it is neither bound nor connected \(1 bytes, flags 0x0\)\n",
     "nobody-listens": r"ringbolt: RDMA_CM_EVENT_REJECTED of the connection to 127\.0\.0\.1:\d+: status 8",
     "port-taken": r"ringbolt: rdma_bind_addr: EADDRINUSE ",
-    "connected-twice": r"ringbolt: rconnect of rsocket \d+: EISCONN .*\n  why: it is connected to 127\.0\.0\.1:\d+ already\n",
-    "option": r"ringbolt: rsetsockopt of rsocket \d+: ENOPROTOOPT ",
-    "control-message": r"ringbolt: rsendmsg of rsocket \d+: EOPNOTSUPP .*\n  why: rsendmsg knows no such flag",
+    "connected-twice": r"ringbolt: rconnect of rsocket \d+: EISCONN .*\n  why: it is connected to 127\.0\.0\.1:\d+ already \(an address of 16 bytes\)\n",
+    "option": r"ringbolt: rsetsockopt of rsocket \d+: ENOPROTOOPT .*\n  why: there is no such option \(level 99, option 1\)\n",
+    "control-message": r"ringbolt: rsendmsg of rsocket \d+: EOPNOTSUPP .*\n  why: rsendmsg knows no such argument, flag",
     "no-room-for-address": r"ringbolt: rgetpeername of rsocket \d+: EFAULT ",
     "after-shutdown": r"ringbolt: rsend of rsocket \d+: EPIPE .*\n  why: it is connected to 127\.0\.0\.1:\d+; nothing more can be sent",
     "datagram-to-nobody": r"ringbolt: rsend of rsocket \d+: EDESTADDRREQ ",
-    "datagram-too-long": r"ringbolt: rsendto of rsocket \d+: EMSGSIZE ",
-    "datagram-port-taken": r"ringbolt: rbind of rsocket \d+: EADDRINUSE .*\n  why: another socket has that address and port\n",
+    "datagram-too-long": r"ringbolt: rsendto of rsocket \d+: EMSGSIZE .*\n  why: .* \(65536 bytes, flags 0x0\)\n",
+    "datagram-port-taken": r"ringbolt: rbind of rsocket \d+: EADDRINUSE .*\n  why: another socket has that address and port \(an address of 16 bytes\)\n",
+    "datagram-address": r"ringbolt: rbind of rsocket \d+: EADDRNOTAVAIL ",
 }
 
 
@@ -224,6 +229,13 @@ class Failures(CommandCase):
 
     def test_rsockets(self):
         self.check_calls(self.rsockets, RSOCKETS, r"\w+")
+
+    def test_an_rsocket_whose_peer_is_killed(self):
+        done = self.run_program(self.rsockets, "killed")  # says what became of its queue pair as well, when it likes
+        line = done.stdout.split()[1]
+        self.assertRegex(done.stderr, rf"rrecv of rsocket \d+: ECONNRESET .*, at rsocket_failures\.c:{line} in lose_peer\(\)\n"
+                                      r"  why: the connection broke: .* \(1 bytes, flags 0x0\)\n")
+        self.assertRegex(done.stderr, r"process \d+ was killed, or has crashed")
 
     def check_calls(self, program, cases, function):
         done = self.run_program(program)

@@ -284,7 +284,6 @@ class Binding(unittest.TestCase):
         self.assertIn("budget", str(over.exception))
         service.close()
 
-
     def test_a_transport_whose_peer_has_gone_ends_with_the_reason(self):
         service = streams.Service(verbs="soft", memory_budget_bytes=64 << 20)
         listener = service.listen("127.0.0.1", receive_buffers=2)
