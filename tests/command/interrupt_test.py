@@ -126,9 +126,9 @@ class Long(CommandCase):
     def test_verify(self):
         with self.cluster("line:2"):
             for mode, shows in (("stream", r"[1-9]\d*\.\d MB verified"), ("soak", r"[1-9]\d*\.\d MB verified"), ("churn", "messages")):
-                said, _ = self.interrupted("verify", mode, "--nodes", "0,1", "-D", 600, "--line-rate", 0, shows=shows)
+                said, _ = self.interrupted("verify", mode, "--nodes", "0,1", "-D", 600, shows=shows)
                 self.assertIn("ended early: it was interrupted", said)
-            said, _ = self.interrupted("verify", "soak", "--nodes", "0,1", "-D", 600, "--line-rate", 0, shows="MB verified", end=signal.SIGTERM)
+            said, _ = self.interrupted("verify", "soak", "--nodes", "0,1", "-D", 600, shows="MB verified", end=signal.SIGTERM)
             self.assertIn("ended early", said)
 
     def test_map(self):
@@ -152,7 +152,7 @@ class Long(CommandCase):
     def test_no_word_in_a_pipe(self):
         with self.cluster("line:2"):
             for words in (("map", "--once", "--interval", "1.3"), ("check", "--scale", "0.01"), ("matrix", "--seconds", "0.3"),
-                          ("perf", "send", "--nodes", "0,1", "-D", "0.6", "--line-rate", "0"), ("verify", "--nodes", "0,1", "-D", "0.6", "--line-rate", "0"),
+                          ("perf", "send", "--nodes", "0,1", "-D", "0.6"), ("verify", "--nodes", "0,1", "-D", "0.6"),
                           ("bench", "all_reduce", "-b", "8", "-e", "8", "-n", "3000")):
                 self.assertEqual(self.call(*words, timeout=60).stderr, "", words)
 

@@ -61,7 +61,7 @@ class Traffic(CommandCase):
         return parse(self.call("metrics", *words, **options).stdout)
 
     def send(self, **options):
-        self.call("perf", "send", "--nodes", "0,1", "-s", "65536", "-n", "64", "--line-rate", "0", "--require-counters",
+        self.call("perf", "send", "--nodes", "0,1", "-s", "65536", "-n", "64", "--require-counters",
                   **options)
 
     def read(self, node, path):
@@ -160,7 +160,7 @@ class OfAnEmulatedCluster(Traffic):
         self.assertIn(str(path), done.stderr)
         self.assertIn("remove it", done.stderr)
         self.assertEqual(len(parse(done.stdout)["ringbolt_rdma_sends_total"]), 5)
-        self.call("perf", "send", "--nodes", "0,1", "-n", "100", "--line-rate", "0")  # works, uncounted at one end
+        self.call("perf", "send", "--nodes", "0,1", "-n", "100")  # works, uncounted at one end
         path.unlink()
         self.send()
 
@@ -248,7 +248,7 @@ class OutsideClusters(Traffic):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
-        words = ["-p", port, "-s", "65536", "-n", "64", "--line-rate", "0", "--require-counters"]
+        words = ["-p", port, "-s", "65536", "-n", "64", "--require-counters"]
         server = self.start("perf", "send", *words)
         done = None
         for _ in range(100):

@@ -15,7 +15,7 @@ from ports import free_port
 from two_ends import TwoEndsCase
 
 # Shared memory is faster than the line that its port claims, so nothing is judged but where it is the matter.
-QUICK = ["-n", "100", "--line-rate", "0", "--timeout", "20"]
+QUICK = ["-n", "100", "--timeout", "20"]
 
 
 class OnNodes(CommandCase):
@@ -99,7 +99,7 @@ class OnNodes(CommandCase):
         self.assertEqual(row["bandwidth"][0]["lost"], 0, "RC sends them again")
 
     def test_duration_and_checks(self):
-        done = self.call("perf", "send", "--nodes", "n1,n0", "-D", "0.05", "--check", "none", "--line-rate", "0",
+        done = self.call("perf", "send", "--nodes", "n1,n0", "-D", "0.05", "--check", "none",
                          "--report_gbits", "-F")
         self.assertIn("not verified", done.stdout)
         self.assertIn("GOODPUT_Gb/s", done.stdout)
@@ -121,7 +121,7 @@ class OnNodes(CommandCase):
     def test_counters_say_what_was_moved(self):
         """A run long enough to be measured at once: what is beyond the verified bytes are headers and warming up."""
         for operation in ("send", "write", "read"):
-            done = self.call("perf", operation, "--nodes", "0,1", "-s", "65536", "-n", "6000", "--line-rate", "0", "--json")
+            done = self.call("perf", operation, "--nodes", "0,1", "-s", "65536", "-n", "6000", "--json")
             found = json.loads(done.stdout)
             self.check_counters(found)
             verified = found["results"][0]["bandwidth"][0]["verified_bytes"]

@@ -12,9 +12,6 @@ from command import CommandCase
 from ports import free_port
 from two_ends import TwoEndsCase
 
-# Shared memory is faster than the line that its port claims.
-QUICK = ["--line-rate", "0"]
-
 
 class VerifyCase(CommandCase):
     def up(self, spec="line:2", like=None):
@@ -22,7 +19,7 @@ class VerifyCase(CommandCase):
         self.addCleanup(self.call, "down", "--force")
 
     def verify(self, *words, expect=0, **options):
-        done = self.call("verify", *words, "--nodes", "0,1", *QUICK, "--json", expect=expect, timeout=60, **options)
+        done = self.call("verify", *words, "--nodes", "0,1", "--json", expect=expect, timeout=60, **options)
         return json.loads(done.stdout)
 
     def check_clean(self, found, *titles):
@@ -67,7 +64,7 @@ class RightLibrary(VerifyCase):
 
     def test_soak_shows_its_progress(self):
         self.up()
-        done = self.call("verify", "soak", "--nodes", "0,1", *QUICK, "-D", 3 * command.TIME_SCALE, "--progress", "1")
+        done = self.call("verify", "soak", "--nodes", "0,1", "-D", 3 * command.TIME_SCALE, "--progress", "1")
         self.assertIn("all verified", done.stdout)
         self.assertRegex(done.stderr, r"\d s: \w+ \w+: [\d.]+ MB verified, \d+ messages, 0 errors, slowest gap")
         for what in ("RC stream", "UC stream", "UD stream", "RC write", "RC read", "RC atomic", "RC churn", "UC churn"):
@@ -224,7 +221,7 @@ class WrongLibrary(VerifyCase):
 
     def test_stall_says_where_it_stood(self):
         begin = time.monotonic()
-        done = self.call("verify", "--nodes", "0,1", "--line-rate", "0", "--stall", "0.7", "-n", "100000", "--verbs",
+        done = self.call("verify", "--nodes", "0,1", "--stall", "0.7", "-n", "100000", "--verbs",
                          self.shim, expect=1, env={"DAMAGE": "stall"})
         self.assertRegex(done.stdout, r"nothing moved for 0\.\d s: awaited .*queue pair 0: \d+ (received|posted)")
         self.assertLess(time.monotonic() - begin, 15)
@@ -234,7 +231,7 @@ class OverTcp(TwoEndsCase):
     subcommand = "verify"
 
     def test_both_ends_print_the_result(self):
-        self.check_both_print_the_result([], "-n", "200", *QUICK)
+        self.check_both_print_the_result([], "-n", "200")
 
     def test_different_parameters_are_refused_at_both_ends(self):
         port = free_port()
@@ -246,8 +243,8 @@ class OverTcp(TwoEndsCase):
 
     def broken_off(self, *words, end, stall_s=1.5):
         port = free_port()
-        server = self.server(port, *words, "-D", "60", *QUICK, "--stall", stall_s)
-        client = self.start("verify", *words, "127.0.0.1", "-p", port, "-D", "60", *QUICK, "--stall", stall_s)
+        server = self.server(port, *words, "-D", "60", "--stall", stall_s)
+        client = self.start("verify", *words, "127.0.0.1", "-p", port, "-D", "60", "--stall", stall_s)
         self.addCleanup(client.communicate)
         self.addCleanup(client.kill)
         # Somewhere in the middle: a client that has computed for so long is past its beginning, however slow the machine.

@@ -30,7 +30,7 @@ STAND_INS = {
     "my_program": "ibv_devices", "my_rank": "ibv_devices", "my_pair": "ibv_devices",
     "my_jaccl_program": "env JACCL_TEST_HOSTS=1 build/release/bin/jaccl_rank",
     "my_mpi_program": "build/release/bin/mpi_pingpong",
-    "my_server": "ringbolt perf send -c UC -n 200 --line-rate 0", "my_client": "ringbolt perf send -c UC -n 200 --line-rate 0",
+    "my_server": "ringbolt perf send -c UC -n 200", "my_client": "ringbolt perf send -c UC -n 200",
 }
 
 

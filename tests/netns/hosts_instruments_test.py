@@ -12,7 +12,7 @@ from namespaces import command
 from metrics_test import of, parse
 from ssh_hosts import HostCase
 
-QUICK = ["--nodes", "left,right", "--line-rate", "0"]
+QUICK = ["--nodes", "left,right"]
 
 
 class Instruments(HostCase):

@@ -17,7 +17,7 @@ class Verify(NamespaceCase):
         self.call("fault", words[0], "-c", self.name, *words[1:])
 
     def verify(self, *words, expect=0):
-        done = self.call("verify", *words, "--nodes", "0,1", "--cluster", self.name, "--line-rate", "0", "--json",
+        done = self.call("verify", *words, "--nodes", "0,1", "--cluster", self.name, "--json",
                          expect=expect, timeout=60)
         return json.loads(done.stdout)
 

@@ -10,6 +10,7 @@
 #include "failure.h"
 #include "pair/device.h"
 #include "pair/hello.h"
+#include "pair/line_rate.h"
 #include "probe/probe_failure.h"
 #include "probe/verbs_library.h"
 #include "stop.h"
@@ -100,7 +101,8 @@ class Session {
     other.end = is_client_ ? "server" : "client";
     other.port_rate_gbps = theirs->port_rate_gbps;
     result_.ends = is_client_ ? std::vector{me, other} : std::vector{other, me};
-    result_.line_rate_gbps = request_.line_rate_gbps >= 0 ? request_.line_rate_gbps : both_.port_rate_gbps;
+    result_.line_rate_gbps =
+        request_.line_rate_gbps >= 0 ? request_.line_rate_gbps : pair::line_rate_gbps(result_.ends);
     if (!is_client_ || !request_.wish.mode) {
       return true;
     }

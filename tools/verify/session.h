@@ -16,7 +16,7 @@ struct Request {
   pair::PortChoice choice;
   std::string library;         ///< path of the verbs library
   std::string device;          ///< empty: the first
-  double line_rate_gbps = -1;  ///< -1: what the ports say; 0: none
+  double line_rate_gbps = -1;  ///< -1: pair::line_rate_gbps() of the ends; 0: none
   double stall_s = 5;
 };
 
