@@ -225,9 +225,8 @@ class Plan(CommandCase):
             self.assertEqual(len(ends), n_nodes * n_ports // 2 * 2)
 
     def test_dense_cablings_lack_only_the_cables_that_they_must(self):
-        for n_nodes, n_ports, *more in ((64, 62), (64, 58), (56, 51), (48, 45), (40, 38), (66, 63), (100, 98),
-                                        (180, 178), (64, 125), (40, 38, "--shape", "random"),
-                                        (65, 60, "--shape", "random")):
+        for n_nodes, n_ports, *more in ((64, 62), (56, 51), (40, 38), (66, 63), (180, 178), (64, 125),
+                                        (40, 38, "--shape", "random"), (65, 60, "--shape", "random")):
             with self.subTest((n_nodes, n_ports, *more)):
                 if "SANITIZED" in os.environ and n_nodes > 40:
                     self.skipTest(COMPUTES_LONG)

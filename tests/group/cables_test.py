@@ -33,7 +33,7 @@ class Cut(ranks.GroupCase):
 
     def test_of_one_of_two_rails(self):
         group = self.join("ring:2", 2)
-        self.all_say(group, f"call all_reduce count={4000000 // ranks.SLOWNESS} times=30")
+        self.all_say(group, f"call all_reduce count={1000000 // ranks.SLOWNESS} times=30")  # mostly made and compared: 8 s
         for rank in group:
             rank.expect("running")
         self.call("cut", "n0:rdma_en2-n1:rdma_en3")

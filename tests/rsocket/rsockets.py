@@ -183,6 +183,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     add_arguments(parser)
     parser.add_argument("--quick", action="store_true", help="every eighth of the pairs, and no program's own series")
+    parser.add_argument("--one-series", action="store_true", help="riostream's own series alone, the shorter one")
     parser.add_argument("--peer", required=True, type=pathlib.Path, help="our own program, rsocket_peer")
     arguments = parser.parse_args()
     check_parts(arguments)
@@ -202,6 +203,8 @@ def main() -> int:
                         ("-C", "200", "-S", "100", "-T", "e"), ("-C", "200", "-S", "1000", "-T", "e", "-T", "a")):
             report.case("udpong " + " ".join(options), functools.partial(udp_ping_pong, world, options))
         chosen = [case for case in cases() if case.options and case.options[-1] != "ip"][::8] if arguments.quick else cases()
+        if arguments.one_series:
+            chosen.remove(Case("rstream"))
         for case in chosen:
             report.case(case.name, functools.partial(run_case, world, case))
     return report.finish()
