@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "device/gid_table.h"
 #include "device/netdev.h"
 
@@ -95,7 +97,9 @@ TEST(RenewedGids, have_a_slot_for_each_version_of_roce) {
   EXPECT_EQ(renewed_numbers(GidLayout::mlx5, {1, 1}, {1, 2}, 3), (Numbers{1, 1}));
 }
 
-TEST(RenewedGids, of_an_empty_table_are_none) { EXPECT_EQ(renewed_numbers(GidLayout::empty, {}, {1, 2}, 8), Numbers{}); }
+TEST(RenewedGids, of_an_empty_table_are_none) {
+  EXPECT_EQ(renewed_numbers(GidLayout::empty, {}, {1, 2}, 8), Numbers{});
+}
 
 LiveGids of(const Numbers& known, const Numbers& shown) { return LiveGids({gids_of(known), gids_of(shown)}); }
 
