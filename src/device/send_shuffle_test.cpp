@@ -112,7 +112,7 @@ TEST_F(SendShuffleTest, each_kind_does_what_it_is_for_and_nothing_else) {
     begin_shuffled(std::to_string(seed) + ":acks");
     for (int i = 0; i < 8; ++i) {
       auto course = shuffle_->course_of(request(IBV_WR_RDMA_WRITE, 4096), true);
-      acks += course.late_ns == 0 ? 0 : 1;
+      acks += course.late_ns == 0 ? 0U : 1U;
       EXPECT_LE(course.late_ns, kMostDelayNs);
       course.late_ns = 0;
       EXPECT_TRUE(is_usual(course));
@@ -120,7 +120,7 @@ TEST_F(SendShuffleTest, each_kind_does_what_it_is_for_and_nothing_else) {
     begin_shuffled(std::to_string(seed) + ":pairs");
     for (int i = 0; i < 8; ++i) {
       auto course = shuffle_->course_of(request(IBV_WR_SEND, 4096), true);
-      pairs += course.hold_ns == 0 ? 0 : 1;
+      pairs += course.hold_ns == 0 ? 0U : 1U;
       EXPECT_EQ(course.is_copied, course.hold_ns != 0);  // it leaves with the bytes that it had then
       course.hold_ns = 0;
       course.is_copied = false;
@@ -169,8 +169,8 @@ TEST_F(SendShuffleTest, only_what_takes_a_receive_of_rc_meets_it_at_once) {
     begin_shuffled(std::to_string(seed) + ":rnr");
     EXPECT_FALSE(shuffle_->course_of(request(IBV_WR_RDMA_WRITE, 8), true).meets_receives);
     EXPECT_FALSE(shuffle_->course_of(request(IBV_WR_RDMA_READ, 8), true).meets_receives);
-    met += shuffle_->course_of(request(IBV_WR_SEND, 8), true).meets_receives ? 1 : 0;
-    met += shuffle_->course_of(request(IBV_WR_RDMA_WRITE_WITH_IMM, 8), true).meets_receives ? 1 : 0;
+    met += shuffle_->course_of(request(IBV_WR_SEND, 8), true).meets_receives ? 1U : 0U;
+    met += shuffle_->course_of(request(IBV_WR_RDMA_WRITE_WITH_IMM, 8), true).meets_receives ? 1U : 0U;
   }
   EXPECT_GT(met, 0U);
 }

@@ -21,8 +21,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr uint64_t kPatienceNs = 20'000'000'000;
-constexpr uint32_t kIpv4 = 0xa9fe0001;
+constexpr uint64_t kStreamPatienceNs = 20'000'000'000;
+constexpr uint32_t kStreamsIpv4 = 0xa9fe0001;
 
 /// Its bytes depend on its number and their place.
 Bytes numbered(uint32_t number, size_t bytes) {
@@ -45,7 +45,7 @@ struct StreamEnd {
     port.guid = number;
     port.index = number % kMaxStreamPorts;
     port.netdev_index = kFirstStreamInterface + port.index;
-    port.known_gids = {link_local_gid(number), mapped_gid(kIpv4 + number)};
+    port.known_gids = {link_local_gid(number), mapped_gid(kStreamsIpv4 + number)};
     port.streams = std::move(rails);
     port.stream_outage_ns = kDefaultOutageNs;
     ports.add(port);
@@ -83,7 +83,7 @@ class StreamPortsTest : public testing::Test {
   /// Both look until it is so.
   template <class Condition>
   bool becomes(Condition condition) {
-    const uint64_t deadline = base::now_ns() + kPatienceNs;
+    const uint64_t deadline = base::now_ns() + kStreamPatienceNs;
     while (!condition() && base::now_ns() < deadline) {
       a_->look();
       if (b_ != nullptr) {
@@ -168,7 +168,7 @@ TEST_F(StreamPortsTest, descriptor_is_readable_when_something_has_come) {
   meet();
   ASSERT_EQ(a_->send(a_->path_to(*b_, 0), numbered(1, 64)), 0);
   pollfd readable{b_->ports.descriptor(), POLLIN, 0};
-  EXPECT_EQ(poll(&readable, 1, static_cast<int>(kPatienceNs / 1'000'000)), 1);
+  EXPECT_EQ(poll(&readable, 1, static_cast<int>(kStreamPatienceNs / 1'000'000)), 1);
 }
 
 TEST_F(StreamPortsTest, sender_is_told_of_a_peer_that_takes_nothing_and_goes_on_when_it_does) {
@@ -178,7 +178,7 @@ TEST_F(StreamPortsTest, sender_is_told_of_a_peer_that_takes_nothing_and_goes_on_
   int error = 0;
   while (error == 0 && taken < kMost) {
     error = a_->ports.send(a_->path_to(*b_, 0), numbered(taken, 64));
-    taken += error == 0 ? 1 : 0;
+    taken += error == 0 ? 1U : 0U;
   }
   ASSERT_EQ(error, EAGAIN);
   EXPECT_EQ(a_->ports.send(a_->path_to(*b_, 0), numbered(0, 64)), EAGAIN);
@@ -216,7 +216,7 @@ TEST_F(StreamPortsTest, silence_of_a_stream_is_no_fault_of_the_peer) {
 TEST(StreamPairs, port_reaches_itself) {
   StreamEnd only(3, {"pair:", "pair:"});
   ASSERT_EQ(only.send(only.path_to(only, 1), numbered(7, 400)), 0);
-  const uint64_t deadline = base::now_ns() + kPatienceNs;
+  const uint64_t deadline = base::now_ns() + kStreamPatienceNs;
   while (only.arrived.empty() && base::now_ns() < deadline) {
     only.look();
   }
