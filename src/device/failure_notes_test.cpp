@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/calling_place.h"
 #include "device/device_test_support.h"
 #include "link/rendezvous_test_support.h"
 
@@ -21,6 +22,19 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+// As the library posts for a program.
+
+int post_noted(End& end, ibv_send_wr wr) {
+  ibv_send_wr* bad = nullptr;
+  return end.qp().post_send_noted(&wr, &bad, base::call_site());
+}
+int send_noted(End& end, uint64_t id, ibv_sge piece) { return post_noted(end, End::request(IBV_WR_SEND, id, &piece)); }
+int receive_noted(End& end, uint64_t id, ibv_sge piece) {
+  ibv_recv_wr wr{id, nullptr, &piece, 1};
+  ibv_recv_wr* bad = nullptr;
+  return end.qp().post_receive_noted(&wr, &bad, base::call_site());
+}
+
 /// Two queue pairs that are connected, and memory.
 struct Told {
   explicit Told(ibv_qp_type type = IBV_QPT_RC) : a(device, type), b(device, type) { connect(a, b); }
@@ -28,7 +42,7 @@ struct Told {
   int one_sided(ibv_wr_opcode opcode, ibv_sge piece, uint64_t address, uint32_t key) {
     ibv_send_wr wr = End::request(opcode, 7, &piece);
     wr.wr.rdma = {address, key};
-    return a.post(wr);
+    return post_noted(a, wr);
   }
   /// Both ends get on until A's send is complete.
   ibv_wc_status settle() {
@@ -74,7 +88,7 @@ void write_with_a_wrong_key() {
 
 TEST_F(FailureNotesTest, unknown_key_of_the_peer_is_named_with_the_request) {
   RINGBOLT_EXPECT_TOLD(AllOf(HasSubstr("IBV_WR_RDMA_WRITE of queue pair 0x"), HasSubstr("wr_id 7"),
-                             HasSubstr("IBV_WC_REM_ACCESS_ERR"), HasSubstr("rkey 0x77")),
+                             HasSubstr("posted at "), HasSubstr("IBV_WC_REM_ACCESS_ERR"), HasSubstr("rkey 0x77")),
                        write_with_a_wrong_key());
 }
 
@@ -120,7 +134,7 @@ void atomic_off_the_word() {
   ibv_sge piece = told.from.piece(0, 8);
   ibv_send_wr wr = End::request(IBV_WR_ATOMIC_FETCH_AND_ADD, 7, &piece);
   wr.wr.atomic = {told.to.address() + 4, 1, 0, told.to.key()};
-  EXPECT_EQ(told.a.post(wr), 0);
+  EXPECT_EQ(post_noted(told.a, wr), 0);
   EXPECT_EQ(told.settle(), IBV_WC_REM_INV_REQ_ERR);
 }
 
@@ -132,7 +146,7 @@ void send_of_a_wrong_local_key() {
   Told told;
   ibv_sge piece = told.from.piece(0, 64);
   piece.lkey = 0x88;
-  EXPECT_EQ(told.a.send(7, piece), 0);
+  EXPECT_EQ(send_noted(told.a, 7, piece), 0);
   EXPECT_EQ(told.settle(), IBV_WC_LOC_PROT_ERR);
 }
 
@@ -143,8 +157,8 @@ TEST_F(FailureNotesTest, local_key_is_called_so) {
 
 void send_into_a_short_receive() {
   Told told;
-  EXPECT_EQ(told.b.receive(9, told.to.piece(0, 50)), 0);
-  EXPECT_EQ(told.a.send(7, told.from.piece(0, 100)), 0);
+  EXPECT_EQ(receive_noted(told.b, 9, told.to.piece(0, 50)), 0);
+  EXPECT_EQ(send_noted(told.a, 7, told.from.piece(0, 100)), 0);
   EXPECT_EQ(told.settle(), IBV_WC_REM_INV_REQ_ERR);
   EXPECT_EQ(told.received, IBV_WC_LOC_LEN_ERR);
 }
@@ -159,10 +173,10 @@ void sends_behind_one_that_fails() {
   Told told;
   ibv_sge piece = told.from.piece(0, 64);
   piece.lkey = 0x88;
-  EXPECT_EQ(told.a.send(7, piece), 0);
+  EXPECT_EQ(send_noted(told.a, 7, piece), 0);
   EXPECT_EQ(told.settle(), IBV_WC_LOC_PROT_ERR);
   for (uint64_t id = 8; id < 11; ++id) {
-    EXPECT_EQ(told.a.send(id, told.from.piece(0, 64)), 0);
+    EXPECT_EQ(send_noted(told.a, id, told.from.piece(0, 64)), 0);
     EXPECT_EQ(told.settle(), IBV_WC_WR_FLUSH_ERR);
   }
 }
@@ -176,7 +190,7 @@ TEST_F(FailureNotesTest, first_flushed_request_names_what_ended_the_queue_pair_a
 
 void flush_that_was_asked_for() {
   Told told;
-  EXPECT_EQ(told.a.receive(9, told.to.piece(0, 50)), 0);
+  EXPECT_EQ(receive_noted(told.a, 9, told.to.piece(0, 50)), 0);
   EXPECT_EQ(told.a.to(IBV_QPS_ERR), 0);
   EXPECT_EQ(told.a.await_receive().status, IBV_WC_WR_FLUSH_ERR);
 }
@@ -208,7 +222,7 @@ void send_without_a_receive() {
   EXPECT_EQ(a.to_init() | b.to_init(), 0);
   EXPECT_EQ(a.to_rtr(b.qpn()) | b.to_rtr(a.qpn()), 0);
   EXPECT_EQ(a.to_rts(14, 0) | b.to_rts(), 0);
-  EXPECT_EQ(a.send(7, from.piece(0, 8)), 0);
+  EXPECT_EQ(send_noted(a, 7, from.piece(0, 8)), 0);
   const uint64_t deadline = base::now_ns() + End::kPatienceNs;
   ibv_wc wc = a.poll_send();
   while (wc.status == End::kNothing && base::now_ns() < deadline) {

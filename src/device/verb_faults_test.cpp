@@ -276,6 +276,7 @@ TEST_F(VerbFaultsTest, crossed_cables_change_places) {
   join_cluster(0);
   begin("cross-cables node 0 cable 1 with 2");
   for (const auto& [cable, plugged] : {std::pair{1U, 2U}, std::pair{2U, 1U}, std::pair{3U, 3U}}) {
+    one_.name = "rdma_" + std::to_string(cable);
     one_.cable = cable;
     EXPECT_EQ(one_.plug(), plugged);
   }
