@@ -35,7 +35,7 @@ base::Explanation why_access_failed(const QueuePairCore& core, const Connection&
                                     const QueuePairNotes::Send& send, ibv_wc_status status);
 /// A receive is awaited by a message, and there is none.
 void note_starved(const QueuePairCore& core, QueuePairNotes& notes, uint32_t posted) RINGBOLT_REQUIRES(receive_half);
-/// "no receive is posted; ...", of the queue pair's own queue or the shared one.
+/// "0 receives are posted; ...", of the queue pair's own queue or the shared one.
 std::string receives_text(const QueuePairCore& core, uint32_t posted) RINGBOLT_REQUIRES(receive_half);
 /// No answer came for `waited_ns`; 0: nobody has looked how long. `what`: what is known of the peer; may be empty.
 base::Explanation why_unanswered(const QueuePairCore& core, uint64_t waited_ns, const std::string& what);

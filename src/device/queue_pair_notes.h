@@ -51,7 +51,7 @@ class QueuePairNotes {
   void note_receives(uint32_t posted, const base::CallSite& site) RINGBOLT_REQUIRES(receive_half);
   /// Of the receive that was taken last, behind which so many are posted.
   base::CallSite taken_receive(uint32_t behind) const RINGBOLT_REQUIRES(receive_half);
-  /// "no receive was ever posted"; "no receive is posted; 32 were, the last 3.0 s ago at server.c:90".
+  /// "no receive was ever posted"; "0 receives are posted; 32 were, the last 3.0 s ago at server.c:90".
   std::string receives_text(uint32_t posted) const RINGBOLT_REQUIRES(receive_half);
   /// A message finds no receive: whether that is news since the last time.
   bool note_starved(uint64_t now_ns) RINGBOLT_REQUIRES(receive_half);
