@@ -35,7 +35,7 @@ class ServiceTicks {
  private:
   int linger(int last_ms);
 
-  int quiet_looks_ = 0;  // in a row that found nothing, since the last that found some
+  int quiet_looks_ = 0;  // that found nothing, since the last that found timers
 };
 
 }  // namespace ringbolt::device
