@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/say.h"
 
 namespace ringbolt::device {
@@ -70,7 +69,7 @@ int ServiceThread::serve_once(int tick_ms) {
   const uint64_t look_at_ns = next_look_.begin();
   const bool is_draining = drain();
   tell_remarks();
-  const uint64_t now = base::now_ns();
+  const uint64_t now = clock_();
   const ServiceFindings found = duties_.serve(now, serves_all_.exchange(false, std::memory_order_seq_cst));
   tick_ms = ticks_.next(has_bell_ && tick_ms > 0 ? ServiceTicks::kFirstMs : tick_ms, found, now);
   tick_ms = agreed_tick_ms(is_draining ? ServiceTicks::kFirstMs : tick_ms, look_at_ns);
@@ -95,7 +94,7 @@ bool ServiceThread::drain() {
 /// What is wanted, or what a timer wants that was set since the look began. A look that is still to come is kept,
 /// whether its timer stands or not: the next send would only ask for one that is hardly later, and wake us for that.
 int ServiceThread::agreed_tick_ms(int tick_ms, uint64_t look_at_ns) {
-  const uint64_t now = base::now_ns();
+  const uint64_t now = clock_();
   const uint64_t wanted = tick_ms < 0 ? UINT64_MAX : now + static_cast<uint64_t>(tick_ms) * 1'000'000;
   const uint64_t at = next_look_.end(look_at_ns > now ? std::min(wanted, look_at_ns) : wanted);
   return at == UINT64_MAX ? tick_ms : ServiceTicks::until(now, at);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "base/clock.h"
 #include "device/next_look.h"
 #include "device/service_ticks.h"
 #include "link/mark_set.h"
@@ -43,9 +44,9 @@ class ServiceThread {
     ~Duties() = default;
   };
 
-  /// All three must outlive it, and whoever asks it for something must end before it does.
-  ServiceThread(link::Rendezvous& rendezvous, link::MarkSet& marks, Duties& duties)
-      : rendezvous_(rendezvous), marks_(marks), duties_(duties) {}
+  /// All three must outlive it, and whoever asks it for something must end before it does. `clock`: in nanoseconds.
+  ServiceThread(link::Rendezvous& rendezvous, link::MarkSet& marks, Duties& duties, uint64_t (*clock)() = base::now_ns)
+      : rendezvous_(rendezvous), marks_(marks), duties_(duties), clock_(clock) {}
   /// Not while the thread runs: after stop() or abandon_after_fork(), or before start().
   ~ServiceThread() = default;
   ServiceThread(const ServiceThread&) = delete;
@@ -141,6 +142,7 @@ class ServiceThread {
   link::Rendezvous& rendezvous_;
   link::MarkSet& marks_;  // completion queues that somebody wants looked at, modulo link::kMarks
   Duties& duties_;
+  uint64_t (*const clock_)();
   std::atomic<bool> is_woken_{false};
   std::atomic<Pace> pace_{Pace::sleeping};
   NextLook next_look_;  // at what has timers of its own

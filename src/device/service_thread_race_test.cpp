@@ -49,7 +49,7 @@ class SleepingRendezvous final : public LonelyRendezvous {
 };
 
 /// The thread, and two who ask it for something, each with a word of its own, under one mark.
-class SleepingServiceTest : public testing::Test, protected ServiceThread::Duties {
+class SleepingServiceTest : public testing::Test, private ServiceThread::Duties {
  protected:
   static constexpr uint32_t kQueue = 5;
   struct alignas(128) Word {
@@ -88,10 +88,11 @@ class SleepingServiceTest : public testing::Test, protected ServiceThread::Dutie
     EXPECT_FALSE(rendezvous_.has_overslept());
   }
 
+  ServiceThread::Duties& duties_ = *this;
   std::array<Word, 2> words_;
   SleepingRendezvous rendezvous_;
   std::unique_ptr<link::MarkSet> marks_ = std::make_unique<link::MarkSet>();
-  std::unique_ptr<ServiceThread> service_ = std::make_unique<ServiceThread>(rendezvous_, *marks_, *this);
+  std::unique_ptr<ServiceThread> service_ = std::make_unique<ServiceThread>(rendezvous_, *marks_, duties_);
   bool looks_at_all_ = false;  ///< whether it was asked or not, as on a network
 
  private:
@@ -135,7 +136,7 @@ TEST_F(SleepingServiceTest, loses_no_packet_beside_its_falling_asleep) {
 TEST_F(SleepingServiceTest, loses_no_drain_and_no_remark_beside_its_falling_asleep) {
   expect_all_are_seen([this] { service_->ask_for_drain(); });
   words_[0].seen = words_[1].seen = 0;
-  service_ = std::make_unique<ServiceThread>(rendezvous_, *marks_, *this);
+  service_ = std::make_unique<ServiceThread>(rendezvous_, *marks_, duties_);
   expect_all_are_seen([this] { service_->tell_soon(); });
 }
 

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "device/service_thread_test_support.h"
 
 namespace ringbolt::device {
@@ -76,10 +75,12 @@ class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties 
   std::vector<bool> drains_;  ///< what drain_windows() says, one after the other; then no
   ScriptedRendezvous rendezvous_;
   std::unique_ptr<link::MarkSet> marks_ = std::make_unique<link::MarkSet>();
-  ServiceThread service_{rendezvous_, *marks_, *this};
+  inline static uint64_t now_ns_;  ///< moves while the thread sleeps, and no bell cuts that short
+  ServiceThread service_{rendezvous_, *marks_, *this, [] { return now_ns_; }};
 
  private:
   void SetUp() override {
+    now_ns_ = 5'000'000'000;
     rendezvous_.sleep = [this](int timeout_ms) { sleep(timeout_ms); };
   }
   const Turn* now() const { return seen_.size() <= turns_.size() ? &turns_[seen_.size() - 1] : nullptr; }
@@ -91,6 +92,8 @@ class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties 
     seen_.back().rings = std::exchange(rendezvous_.rings, 0);
     if (seen_.back().rings != 0) {
       service_.note_bell();
+    } else if (timeout_ms > 0) {
+      now_ns_ += static_cast<uint64_t>(timeout_ms) * 1'000'000;
     }
     if (now() == nullptr) {
       service_.end();
@@ -266,20 +269,27 @@ TEST_F(ScriptedServiceTest, tells_remarks_once_itself_or_for_who_can_not_wait) {
 }
 
 TEST_F(ScriptedServiceTest, a_timer_wakes_it_only_where_it_would_look_too_late) {
-  const uint64_t far = base::now_ns() + kFarNs;
-  run({asleep([=, this] { service_.watch_until(far); }), asleep([=, this] { service_.watch_until(far + 1); }),
-       asleep([=, this] { service_.watch_until(base::now_ns() - 1); })});
+  run({asleep([this] { service_.watch_until(now_ns_ + kFarNs); }),
+       asleep([this] { service_.watch_until(now_ns_ + kFarNs + 1); }),
+       asleep([this] { service_.watch_until(now_ns_ - 1); })});
   EXPECT_EQ(seen_[0].rings, 1);
   EXPECT_EQ(seen_[1].sleep_ms, ServiceTicks::kLastMs);  // the look that is to come is kept, though nothing was found
   EXPECT_EQ(seen_[1].rings, 0);
-  EXPECT_EQ(seen_[2].sleep_ms, ServiceTicks::kLastMs);
+  EXPECT_EQ(seen_[2].sleep_ms, ServiceTicks::kQuietMs);
   EXPECT_EQ(seen_[2].rings, 1);
-  EXPECT_EQ(seen_[3].sleep_ms, -1);  // it is over
+  EXPECT_EQ(seen_[3].sleep_ms, ServiceTicks::kQuietMs);  // it has looked
+}
+
+// A bell of somebody else: the look that it was to take then still comes, and not later.
+TEST_F(ScriptedServiceTest, a_look_that_is_to_come_is_kept_by_those_between) {
+  run({asleep([this] { service_.watch_until(now_ns_ + 5'500'000); }), asleep([this] { service_.wake(); }),
+       turn(Remains::nothing)});
+  EXPECT_EQ(sleeps(), (std::vector{-1, 6, 6, 8}));
 }
 
 TEST_F(ScriptedServiceTest, a_timer_that_is_set_while_it_looks_wakes_nobody_and_is_minded) {
-  run({looking([this] { service_.watch_until(base::now_ns() - 1); }),
-       looking([this] { service_.watch_until(base::now_ns() + kFarNs); }, Remains::work), turn(Remains::nothing)});
+  run({looking([this] { service_.watch_until(now_ns_ - 1); }),
+       looking([this] { service_.watch_until(now_ns_ + kFarNs); }, Remains::work), turn(Remains::nothing)});
   EXPECT_EQ(seen_[1].sleep_ms, 1);
   EXPECT_EQ(seen_[1].rings, 0);
   EXPECT_EQ(seen_[2].sleep_ms, 1);  // the work comes first
@@ -287,7 +297,7 @@ TEST_F(ScriptedServiceTest, a_timer_that_is_set_while_it_looks_wakes_nobody_and_
 }
 
 TEST_F(ScriptedServiceTest, sleeps_until_the_deadline_that_it_found) {
-  run({{{}, {}, {Remains::nothing, base::now_ns() + kFarNs, false}},
+  run({{{}, {}, {Remains::nothing, now_ns_ + kFarNs, false}},
        asleep([this] { service_.watch_timers(1); }),
        {{}, {}, {Remains::nothing, 1, false}},
        turn(Remains::nothing)});

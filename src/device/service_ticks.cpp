@@ -5,7 +5,7 @@
 namespace ringbolt::device {
 
 int ServiceTicks::until(uint64_t now_ns, uint64_t deadline_ns) {
-  const uint64_t wait = deadline_ns <= now_ns ? 0 : (deadline_ns - now_ns) / 1'000'000 + 1;
+  const uint64_t wait = deadline_ns <= now_ns ? 0 : (deadline_ns - now_ns - 1) / 1'000'000 + 1;
   return static_cast<int>(std::clamp<uint64_t>(wait, kFirstMs, kLastMs));
 }
 
