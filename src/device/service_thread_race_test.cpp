@@ -6,46 +6,38 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
+#include <barrier>
 #include <functional>
 #include <memory>
 #include <thread>
 
 #include "base/clock.h"
-#include "base/condition.h"
-#include "base/lock_guard.h"
 #include "device/service_thread_test_support.h"
 
 namespace ringbolt::device {
 namespace {
 
-/// Sleeps until its bell rings, and no longer than a test may take: ticks are no help to who was overheard.
+/// Sleeps until its bell rings, and no longer than a test may take: ticks are no help to who was overheard. It spins,
+/// so that the thread is back as soon as it is woken, beside those who wake it.
 class SleepingRendezvous final : public LonelyRendezvous {
  public:
   static constexpr uint64_t kPatienceNs = 20'000'000'000;  ///< what takes that long has failed
   void dispatch(int) override {
-    const base::LockGuard guard(mutex_);
-    const auto has_rung = [this]() RINGBOLT_REQUIRES(mutex_) { return has_rung_; };
-    has_overslept_ = !rung_.wait_for(mutex_, std::chrono::nanoseconds(kPatienceNs), has_rung) || has_overslept_;
-    has_rung_ = false;
-  }
-  void wake() override {
-    {
-      const base::LockGuard guard(mutex_);
-      has_rung_ = true;
+    const uint64_t deadline = base::now_ns() + kPatienceNs;
+    while (!has_rung_.exchange(false)) {
+      if (base::now_ns() > deadline) {
+        has_overslept_ = true;
+        return;
+      }
+      std::this_thread::yield();
     }
-    rung_.notify_one();
   }
-  bool has_overslept() {
-    const base::LockGuard guard(mutex_);
-    return has_overslept_;
-  }
+  void wake() override { has_rung_ = true; }
+  bool has_overslept() const { return has_overslept_; }
 
  private:
-  base::Mutex mutex_;
-  base::Condition rung_;
-  bool has_rung_ RINGBOLT_GUARDED_BY(mutex_) = false;
-  bool has_overslept_ RINGBOLT_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> has_rung_{false};
+  std::atomic<bool> has_overslept_{false};
 };
 
 /// The thread, and two who ask it for something, each with a word of its own, under one mark.
@@ -69,22 +61,28 @@ class SleepingServiceTest : public testing::Test, private ServiceThread::Duties 
     }
     return true;
   }
-  /// Both ask again and again, beside the thread that falls asleep after each look.
+  /// Both ask at once, again and again, beside the thread that falls asleep after each look. Neither asks anew before
+  /// both were heard: who is not is helped by nobody else's bell.
   void expect_all_are_seen(const std::function<void()>& wake) {
-    constexpr uint64_t kRounds = 5'000;
-    service_->start(false);
-    std::array<uint64_t, 2> rounds{};
+    constexpr uint64_t kRounds = 10'000;
+    std::array<uint64_t, 2> heard{};
+    std::atomic<bool> is_lost{false};
+    std::barrier both(2);
     const auto ask_all = [&](size_t asker) {
-      while (rounds[asker] < kRounds && ask(words_[asker], rounds[asker] + 1, wake)) {
-        ++rounds[asker];
+      for (uint64_t round = 1; round <= kRounds && !is_lost; ++round) {
+        both.arrive_and_wait();
+        heard[asker] += ask(words_[asker], round, wake) ? 1U : 0U;
+        is_lost = is_lost || heard[asker] != round;
+        both.arrive_and_wait();
       }
     };
+    service_->start(false);
     std::thread other(ask_all, 1);
     ask_all(0);
     other.join();
     service_->stop();
-    EXPECT_EQ(rounds[0], kRounds);
-    EXPECT_EQ(rounds[1], kRounds);
+    EXPECT_EQ(heard[0], kRounds);
+    EXPECT_EQ(heard[1], kRounds);
     EXPECT_FALSE(rendezvous_.has_overslept());
   }
 

@@ -200,6 +200,18 @@ TEST_F(ScriptedServiceTest, a_request_that_comes_while_it_decides_to_sleep_is_no
   EXPECT_TRUE(seen_[3].looks_at_all);
 }
 
+// What was asked for before it began to look does not hide what comes while it looks.
+TEST_F(ScriptedServiceTest, who_asks_again_while_it_looks_wakes_it_again) {
+  const auto request = [this] { service_.request(6); };
+  const auto wake = [this] { service_.wake(); };
+  run({{request, request, {}}, {wake, wake, {}}, turn(Remains::nothing), turn(Remains::nothing)});
+  EXPECT_EQ(seen_[0].rings, 1);
+  EXPECT_EQ(seen_[1].rings_before, 1);
+  EXPECT_EQ(seen_[1].marked, std::vector<uint32_t>{6});
+  EXPECT_EQ(seen_[2].rings_before, 1);
+  EXPECT_EQ(seen_[3].rings_before, 0);
+}
+
 // The end of a look does not take back what somebody has asked for in its midst.
 TEST_F(ScriptedServiceTest, a_request_in_the_midst_of_a_look_wakes_it_once) {
   run({looking(
