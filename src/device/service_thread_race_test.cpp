@@ -71,8 +71,11 @@ class SleepingServiceTest : public testing::Test, private ServiceThread::Duties 
     const auto ask_all = [&](size_t asker) {
       for (uint64_t round = 1; round <= kRounds && !is_lost; ++round) {
         both.arrive_and_wait();
-        heard[asker] += ask(words_[asker], round, wake) ? 1U : 0U;
-        is_lost = is_lost || heard[asker] != round;
+        if (ask(words_[asker], round, wake)) {
+          heard[asker] = round;
+        } else {
+          is_lost = true;
+        }
         both.arrive_and_wait();
       }
     };
