@@ -8,6 +8,7 @@
 #include "base/lock_guard.h"
 #include "device/completion_queue.h"
 #include "device/recording.h"
+#include "device/wake_entry.h"
 
 namespace ringbolt::device {
 namespace {
@@ -42,9 +43,9 @@ uint32_t CompletionChannel::add_user() {
   return static_cast<uint32_t>(users_.size() - 1);
 }
 
-void CompletionChannel::set_user(uint32_t place, const std::shared_ptr<CompletionQueue>& queue) {
+void CompletionChannel::set_user(uint32_t place, const std::shared_ptr<WakeEntry>& user) {
   const base::LockGuard guard(mutex_);
-  users_[place] = queue;
+  users_[place] = user;
 }
 
 void CompletionChannel::remove_user(uint32_t place, bool is_rung) {
@@ -88,8 +89,8 @@ void CompletionChannel::collect() {
       // Alive: who destroys it removes it here first, and this lock is held.
       const auto user = users_[place].lock();
       if (user != nullptr && user->collect_ring()) {
-        record_fate(trace::Kind::event_raised, trace::id_of(user->handle));
-        queue_.push_back(user.get());
+        record_fate(trace::Kind::event_raised, trace::id_of(user->queue()->handle));
+        queue_.push_back(user->queue());
       }
     }
   }

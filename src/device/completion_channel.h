@@ -15,6 +15,7 @@
 namespace ringbolt::device {
 
 class CompletionQueue;
+class WakeEntry;
 
 /// For RINGBOLT_EXPLAIN: threads that wait at a channel, or poll a queue in vain, and where. Thread-safe.
 struct Waiters {
@@ -66,7 +67,7 @@ class CompletionChannel {
   /// One completion queue more announces itself here: its place. set_user() before the first announcement. Throws
   /// std::bad_alloc.
   uint32_t add_user();
-  void set_user(uint32_t place, const std::shared_ptr<CompletionQueue>& queue);
+  void set_user(uint32_t place, const std::shared_ptr<WakeEntry>& user);
   /// `is_rung`: a peer has rung for it, which nobody has taken, and nobody will.
   void remove_user(uint32_t place, bool is_rung);
   /// Makes room for an announcement of every user, beside those that wait: each announces itself once an arming, and
@@ -94,8 +95,8 @@ class CompletionChannel {
   const uint32_t index_;
   base::Mutex mutex_;
   std::vector<CompletionQueue*> queue_ RINGBOLT_GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<CompletionQueue>> users_ RINGBOLT_GUARDED_BY(mutex_);  // by place
-  std::vector<uint32_t> free_places_ RINGBOLT_GUARDED_BY(mutex_);                  // has room for all
+  std::vector<std::weak_ptr<WakeEntry>> users_ RINGBOLT_GUARDED_BY(mutex_);  // by place
+  std::vector<uint32_t> free_places_ RINGBOLT_GUARDED_BY(mutex_);            // has room for all
 };
 
 }  // namespace ringbolt::device

@@ -2,7 +2,6 @@
 
 #include <new>
 
-#include "base/asymmetric_fence.h"
 #include "base/lock_guard.h"
 #include "device/completion_queue.h"
 #include "device/queue_pair.h"
@@ -26,12 +25,7 @@ void CompletionQueue::use_marks(bool receives) {
     return;
   }
   if (receives) {
-    if (wakes_.add_set(receiver_set_)) {
-      entry_.mode.fetch_or((receiver_set_ + 1) << link::kWakeSetShift, std::memory_order_seq_cst);
-      receivers_.use(wakes_.set(receiver_set_));
-      // Peers that have not seen the new mode have published what is found at the first look at all.
-      base::heavy_fence();
-    }
+    receivers_.use_marks();
   } else if (auto marks = std::unique_ptr<link::MarkSet>(new (std::nothrow) link::MarkSet())) {
     sender_marks_ = std::move(marks);
     senders_.use(*sender_marks_);
@@ -40,10 +34,11 @@ void CompletionQueue::use_marks(bool receives) {
 
 void CompletionQueue::detach(uint32_t place, bool receives) {
   const base::LockGuard guard(lock);
-  list(receives).remove(place);
-  list(receives).clear(place);
-  if (receives && busy_.get() == place) {
-    busy_.strike();
+  if (receives) {
+    receivers_.remove(place);
+  } else {
+    senders_.remove(place);
+    senders_.clear(place);
   }
 }
 
@@ -61,12 +56,12 @@ void CompletionQueue::resume(QueuePair& qp, uint32_t place, bool receives) {
 
 bool CompletionQueue::is_attached() {
   const base::LockGuard guard(lock);
-  return !receivers_.is_empty() || !senders_.is_empty();
+  return !receivers_.all().is_empty() || !senders_.is_empty();
 }
 
 void CompletionQueue::mark_receiver(uint32_t place) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // or those marked by use_marks() would not cover it
-  receivers_.mark(place);
+  receivers_.all().mark(place);
 }
 
 void CompletionQueue::mark_sender(uint32_t place) {

@@ -5,16 +5,19 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "base/adaptive_mutex.h"
 #include "base/result.h"
-#include "device/busy_place.h"
 #include "device/call_stream.h"
 #include "device/completion_channel.h"
+#include "device/completion_events.h"
+#include "device/completion_ring.h"
 #include "device/completion_shuffle.h"
 #include "device/half_locks.h"
+#include "device/poll_backoff.h"
 #include "device/ready_list.h"
+#include "device/receiver_list.h"
+#include "device/wake_entry.h"
 #include "link/wake_table.h"
 
 namespace ringbolt::device {
@@ -32,19 +35,17 @@ class CompletionQueue {
   /// EINVAL unless 1 <= cqe <= kMaxCqe. `channel` may be null and must outlive the queue.
   static base::Result<std::shared_ptr<CompletionQueue>> create(Context& context, uint32_t cqe,
                                                                CompletionChannel* channel);
-  ~CompletionQueue();
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   void* handle = nullptr;  ///< the C object, for events
   base::AdaptiveMutex lock RINGBOLT_ACQUIRED_BEFORE(send_half, receive_half);
 
-  uint32_t capacity() const { return capacity_; }
+  uint32_t capacity() const RINGBOLT_NOT_ANALYSED { return ring_.capacity(); }  // which may be asked without the lock
   /// What it holds and so many sends that are to complete are more than it has room for. Without the lock: a send that
   /// the caller has already seen done is counted among what is held.
-  bool may_overflow_with(uint32_t unfinished_sends) const {
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return held_.load(std::memory_order_relaxed) + unfinished_sends > capacity_;
+  bool may_overflow_with(uint32_t unfinished_sends) const RINGBOLT_NOT_ANALYSED {  // this, too, may be asked without it
+    return ring_.may_overflow_with(unfinished_sends);
   }
   Context& context() const { return context_; }
 
@@ -56,11 +57,11 @@ class CompletionQueue {
   /// EINVAL when the entries inside do not fit.
   int resize(uint32_t cqe);
 
-  bool is_armed() const { return link::is_armed(notify()); }
+  bool is_armed() const { return wake_entry_.is_armed(); }
   /// What peers know it by, and where it announces itself: number and descriptor of its channel, or 0 and -1.
-  link::WakeName wake_name() const { return name_; }
-  uint32_t channel_number() const { return channel_number_; }
-  int channel_descriptor() const { return channel_descriptor_; }
+  link::WakeName wake_name() const { return wake_entry_.name(); }
+  uint32_t channel_number() const { return wake_entry_.channel_number(); }
+  int channel_descriptor() const { return wake_entry_.channel_descriptor(); }
   /// What is left after serve() that no peer's bell will announce.
   enum class Remains {
     nothing,
@@ -96,9 +97,7 @@ class CompletionQueue {
   void note_sends_over(uint32_t place) { senders_.clear(place); }
   /// Something can be completed: raises the event. Not under `lock`: its completion comes later. False: it is not what
   /// is waited for.
-  bool ring();
-  /// The event that a peer has raised is about to be given to the program. False: there is none. Without locks.
-  bool collect_ring();
+  bool ring() { return wake_entry_.ring(); }
   /// A peer is gone, perhaps in the middle of raising an event.
   void on_peer_gone();
   /// No further announcement: it is being destroyed.
@@ -108,7 +107,7 @@ class CompletionQueue {
   /// Whether there is room for one more completion. A poller has as much room as it asked for; the service thread acts
   /// for a program that does not poll, and there one entry too many is the program's error.
   bool has_room() const RINGBOLT_REQUIRES(lock) {
-    return out_ != nullptr ? out_ != out_end_ : count_ < capacity_ || is_served_;
+    return out_ != nullptr ? out_ != out_end_ : !ring_.is_full() || is_served_;
   }
   /// Where the next completion is to be written, all fields of it; then commit(). It goes straight into the poller's
   /// array while that has room: one packet that fills a gap may complete many messages. Only from within this queue's
@@ -121,8 +120,8 @@ class CompletionQueue {
       return commit_to_ring(counts_as_solicited);
     }
     ++out_;
-    if (notify() != link::Notify::nothing) [[unlikely]] {
-      announce(counts_as_solicited, committed_);
+    if (wake_entry_.notify() != link::Notify::nothing) [[unlikely]] {
+      events_.announce(counts_as_solicited, ring_.committed());
     }
   }
   /// The place in the poller's array for the next completion; null: nobody polls. From within this queue's progress.
@@ -140,93 +139,62 @@ class CompletionQueue {
   // For RINGBOLT_EXPLAIN.
   Waiters& pollers() { return pollers_; }
   /// Of its channel; null: it has none.
-  const Waiters* sleepers() const { return sleepers_.get(); }
+  const Waiters* sleepers() const { return wake_entry_.sleepers(); }
   /// Drops the completions of a queue pair that is being destroyed or reset.
   void forget(uint32_t qpn);
 
  private:
-  CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel, uint32_t channel_place,
-                  link::WakeName name);
-  link::Notify notify() const { return link::notify_of(entry_.notify.load(std::memory_order_relaxed)); }
-  bool change_notify(link::Notify from, link::Notify to);
-  ReadyList& list(bool receives) RINGBOLT_REQUIRES(lock) { return receives ? receivers_ : senders_; }
+  CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
+  ReadyList& list(bool receives) RINGBOLT_REQUIRES(lock) { return receives ? receivers_.all() : senders_; }
   void use_marks(bool receives) RINGBOLT_REQUIRES(lock);
   bool has_room_for_poller() const RINGBOLT_REQUIRES(lock) { return out_ != out_end_; }
-  ibv_wc& next_in_ring() RINGBOLT_REQUIRES(lock);
+  ibv_wc& next_in_ring() RINGBOLT_REQUIRES(lock);  // out of line: most completions go to the poller
   void commit_to_ring(bool is_solicited) RINGBOLT_REQUIRES(lock);
   /// Up to `count` completions, of those that lie here or else of what progress brings.
   int collect(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
   /// Takes packets in. How many completions there were before, or after it.
   int poll_network(int count, ibv_wc* wc) RINGBOLT_EXCLUDES(lock);
-  int take(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
   /// `looks_at_all`: at those, too, that nobody has marked.
   void progress(bool looks_at_all = false) RINGBOLT_REQUIRES(lock);
   /// The same of a machine that no fault has halted.
   void advance(bool looks_at_all = false) RINGBOLT_REQUIRES(lock);
   void progress_receivers(bool looks_at_all) RINGBOLT_REQUIRES(lock);
   void progress_receiver(QueuePair& qp) RINGBOLT_REQUIRES(lock);
-  void progress_marked_receivers() RINGBOLT_REQUIRES(lock);
   /// Those that somebody waits for, or all.
   void progress_senders(bool looks_at_all) RINGBOLT_REQUIRES(lock);
   void progress_sender(QueuePair& qp, bool looks_at_all, bool clears_mark) RINGBOLT_REQUIRES(lock);
   void check_timers() RINGBOLT_REQUIRES(lock);
   int judge_poll() noexcept;  ///< what faults say to it
   bool holds_back();          ///< RINGBOLT_SHUFFLE: the poll finds nothing, whatever lies here
-  void raise_anyway() RINGBOLT_REQUIRES(lock);
-  void adapt_patience() RINGBOLT_REQUIRES(lock);
   /// A fault has this machine do nothing.
   bool is_halted() const;
   void overflow() RINGBOLT_REQUIRES(lock);
-  void announce(bool is_solicited, uint64_t completion) RINGBOLT_REQUIRES(lock);
-  void explain_event() RINGBOLT_REQUIRES(lock);
   void wait_for_room() RINGBOLT_REQUIRES(lock);
 
   Context& context_;  // not from serve(): the service thread may hold the queue for a moment longer than it lives
   const std::shared_ptr<const Port> port_;
   VerbFaults& faults_;
   Network* const network_;  // null for a port in shared memory
-  link::WakeTable& wakes_;
-  const link::WakeName name_;
-  link::WakeQueue& entry_;            // what peers see of it
-  CompletionChannel* const channel_;  // not after retire(): it is never armed again
-  const uint32_t channel_place_;
-  const uint32_t channel_number_;
-  const int channel_descriptor_;
-  std::vector<ibv_wc> ring_ RINGBOLT_GUARDED_BY(lock);
-  uint32_t capacity_;
+  WakeEntry wake_entry_;    // under the lock where it says so
+  CompletionEvents events_ RINGBOLT_GUARDED_BY(lock){wake_entry_};
+  CompletionRing ring_ RINGBOLT_GUARDED_BY(lock);
   ibv_wc* out_ RINGBOLT_GUARDED_BY(lock) = nullptr;  // the poller's array, while poll() runs
   ibv_wc* out_end_ RINGBOLT_GUARDED_BY(lock) = nullptr;
-  ibv_wc excess_ RINGBOLT_GUARDED_BY(lock){};  // where a completion goes that finds no room
-  uint32_t head_ RINGBOLT_GUARDED_BY(lock) = 0;
-  uint32_t count_ RINGBOLT_GUARDED_BY(lock) = 0;
-  std::atomic<uint32_t> held_{0};                          ///< the same, for those who look without the lock
-  uint64_t committed_ RINGBOLT_GUARDED_BY(lock) = 0;       // completions that went into the ring, ever
-  uint64_t last_solicited_ RINGBOLT_GUARDED_BY(lock) = 0;  // which of them was the last solicited or failed one
-  uint64_t announced_ RINGBOLT_GUARDED_BY(lock) = 0;       // which of them raised the last event
-  uint64_t look_ns_ RINGBOLT_GUARDED_BY(lock) = 0;         // of the last poll of ports on a network; else 0
-  uint32_t empty_polls_ RINGBOLT_GUARDED_BY(lock) = 0;
-  uint64_t checked_ns_ RINGBOLT_GUARDED_BY(lock) = 0;     // when a poller last looked at the timers
-  uint32_t patience_ RINGBOLT_GUARDED_BY(lock) = 64;      // empty polls before the core is given away
+  PollBackoff backoff_ RINGBOLT_GUARDED_BY(lock);
+  uint64_t look_ns_ RINGBOLT_GUARDED_BY(lock) = 0;        // of the last poll of ports on a network; else 0
+  std::atomic<uint64_t> last_poll_ns_{0};                 // the same, for those who look without the lock
   bool is_in_service_ RINGBOLT_GUARDED_BY(lock) = false;  // in serve() or take_arrived()
   bool is_served_ RINGBOLT_GUARDED_BY(lock) = false;      // likewise, and the program has not polled for long
   bool sends_go_first_ RINGBOLT_GUARDED_BY(lock) = false;
-  bool has_overflowed_ RINGBOLT_GUARDED_BY(lock) = false;
-  bool is_retired_ RINGBOLT_GUARDED_BY(lock) = false;
   bool waits_for_room_ RINGBOLT_GUARDED_BY(lock) = false;  // some peers were asked to ring when they make room
-  bool is_explained_ RINGBOLT_GUARDED_BY(lock) = false;    // the completion has been seen whose event was raised before
-  link::Notify wish_ RINGBOLT_GUARDED_BY(lock) = link::Notify::nothing;  // of the last arming
-  bool has_run_short_ RINGBOLT_GUARDED_BY(lock) = false;                 // of memory, while it got on with things
-  std::atomic<uint64_t> last_poll_ns_{0};
+  bool has_run_short_ RINGBOLT_GUARDED_BY(lock) = false;   // of memory, while it got on with things
   // Under the lock, but for marking.
-  ReadyList receivers_;
+  ReceiverList receivers_;
   ReadyList senders_;
-  BusyPlace busy_ RINGBOLT_GUARDED_BY(lock);             // of the receivers
-  uint32_t receiver_set_ RINGBOLT_GUARDED_BY(lock) = 0;  // its number, not read back from where peers write
   std::unique_ptr<link::MarkSet> sender_marks_ RINGBOLT_GUARDED_BY(lock);
   CallStream polls_ RINGBOLT_GUARDED_BY(lock);
   const std::unique_ptr<CompletionShuffle> shuffle_;  // null but for RINGBOLT_SHUFFLE
   Waiters pollers_;
-  const std::shared_ptr<const Waiters> sleepers_;
 };
 
 }  // namespace ringbolt::device

@@ -1,0 +1,82 @@
+#pragma once
+
+// A completion queue's entry in a wake table of the test's own, its channel, and a peer that knows it: for tests of
+// what raises events, without a queue, a device or a second process.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "device/completion_channel.h"
+#include "device/completion_queue.h"
+#include "device/wake_entry.h"
+#include "link/peer_queue.h"
+
+namespace ringbolt::device {
+
+/// A wake table, and the same as peers map it. Not thread-safe.
+class WakeTableUnderTest {
+ public:
+  WakeTableUnderTest() {
+    EXPECT_TRUE(table.create());
+    mapped_ = std::move(*link::SharedSegment::map(base::UniqueFd(dup(table.descriptor())), link::kWakeBytes, true));
+  }
+  link::WakeMemory& as_mapped() { return *reinterpret_cast<link::WakeMemory*>(mapped_.data()); }
+
+  link::WakeTable table;
+
+ private:
+  link::SharedSegment mapped_;
+};
+
+/// Memory in the place of a queue. Of that only the handle is read, which is its first field, for the recorder.
+class QueueInName {
+ public:
+  CompletionQueue* get() { return reinterpret_cast<CompletionQueue*>(bytes_.data()); }
+  /// Owns nothing, but lives as long as a queue would.
+  std::shared_ptr<CompletionQueue> owner() { return {std::make_shared<int>(0), get()}; }
+
+ private:
+  alignas(CompletionQueue) std::array<std::byte, sizeof(CompletionQueue)> bytes_{};
+};
+
+/// Not thread-safe.
+class WakeEntryTest : public testing::Test {
+ protected:
+  WakeEntryTest() {
+    EXPECT_EQ(fcntl(channel_->descriptor(), F_SETFL, O_NONBLOCK), 0);
+    entry_->join_channel(owner_);
+  }
+
+  /// As a peer sees the queue that has this name.
+  link::PeerQueue peer_of(link::WakeName name) {
+    return {wakes_.as_mapped(), name, std::make_shared<const base::UniqueFd>(dup(channel_->descriptor()))};
+  }
+  bool is_readable() {
+    pollfd one{channel_->descriptor(), POLLIN, 0};
+    return ::poll(&one, 1, 0) == 1;
+  }
+  /// Takes the events that wait, all of them of the queue: their number.
+  int events() {
+    int count = 0;
+    for (CompletionQueue* taken = nullptr; channel_->take(taken, [](CompletionQueue&) {}) == 0; ++count) {
+      EXPECT_EQ(taken, queue_.get());
+    }
+    return count;
+  }
+
+  WakeTableUnderTest wakes_;
+  QueueInName queue_;
+  std::unique_ptr<CompletionChannel> channel_ = std::make_unique<CompletionChannel>(wakes_.table);
+  std::shared_ptr<CompletionQueue> owner_ = queue_.owner();
+  std::unique_ptr<WakeEntry> entry_ = std::make_unique<WakeEntry>(wakes_.table, channel_.get(), queue_.get());
+  link::PeerQueue peer_ = peer_of(entry_->name());
+};
+
+}  // namespace ringbolt::device
