@@ -33,7 +33,7 @@ struct Offer {
   friend bool operator==(const Offer&, const Offer&) = default;
 };
 
-/// One line of numbers. Thread-safe.
+/// One line. Thread-safe.
 std::string emit_offer(const Offer& offer);
 /// Any bytes are safe to pass. Thread-safe.
 std::optional<Offer> parse_offer(std::string_view text);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/text_fields.h"
 #include "probe/probe_failure.h"
 #include "stop.h"
 
@@ -31,6 +32,19 @@ void Peer::tell(std::string_view kind, std::string_view text) {
   } catch (const ProbeFailure& failure) {
     fail(fmt::format("{} (telling it \"{}\")", failure.what(), kind));
   }
+}
+
+void Peer::tell(std::string_view kind, const std::vector<uint64_t>& numbers) {
+  tell(kind, fmt::format("{}", fmt::join(numbers, " ")));
+}
+
+std::vector<uint64_t> Peer::numbers_in(std::string_view text, size_t count) {
+  std::vector<uint64_t> numbers(count);
+  const bool is_sound = std::ranges::all_of(numbers, [&](uint64_t& one) { return base::take_number(text, one); });
+  if (!is_sound || !text.empty()) {
+    fail("the figures of the other end make no sense");
+  }
+  return numbers;
 }
 
 void Peer::tell_working() {

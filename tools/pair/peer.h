@@ -29,6 +29,10 @@ class Peer {
   int fd() const { return channel_.read_fd(); }
 
   void tell(std::string_view kind, std::string_view text);
+  /// Numbers, for numbers_in() of the peer.
+  void tell(std::string_view kind, const std::vector<uint64_t>& numbers);
+  /// Exactly `count` numbers of a text that the peer has told; fails if it is no such text.
+  std::vector<uint64_t> numbers_in(std::string_view text, size_t count);
   /// At most once a second: that this end is at work, for a peer that awaits its end and sees nothing else of it.
   void tell_working();
   /// `what`: the awaited, for messages. The time limit counts from when the peer last said that it works.

@@ -4,7 +4,7 @@
 
 namespace ringbolt::tools::pair {
 
-enum class Transport { kRc, kUc, kUd };
+enum class Transport : uint8_t { kRc, kUc, kUd };
 
 const char* text_of(Transport transport);  ///< "RC"
 

@@ -23,23 +23,6 @@ constexpr const char* kEnd = "its last message";
 /// How often who is busy looks at rare things: whether to say that it is still at it, or how far it is.
 constexpr uint32_t kTurns = 4096;
 
-/// What travels between the ends as one line of numbers.
-template <size_t kCount>
-std::array<uint64_t, kCount> numbers_in(Peer& peer, const std::string& text) {
-  std::array<uint64_t, kCount> numbers{};
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  for (uint64_t& number : numbers) {
-    at += at != end && *at == ' ' ? 1 : 0;
-    const auto [next, error] = std::from_chars(at, end, number);
-    if (error != std::errc{}) {
-      peer.fail("the figures of the other end make no sense");
-    }
-    at = next;
-  }
-  return numbers;
-}
-
 void show(Progress& progress, const Link& link, uint64_t messages, const char* what) {
   if (progress.is_due(base::now_ns())) {
     progress.show(fmt::format("bandwidth of {} bytes: {:.1f} MB {}", link.size_bytes(),
@@ -74,41 +57,36 @@ std::optional<Sent> stream(Link& link, Peer& peer, bool sends, bool receives, Pr
     const bool has_sent = sends && !sender->is_done() && sender->advance();
     const bool has_received = receives && receiver->advance();
     if (!has_told && sender->is_done()) {
-      peer.tell("posted", sender->posted_text());
+      peer.tell("posted", sender->posted());
       has_told = true;
     }
     if (has_sent || has_received) {
       patience.renew();
     } else if (patience.wait() && !knows_all) {
       if (const std::optional<std::string> posted = peer.look("posted", kEnd)) {
-        receiver->set_posted(*posted);
+        receiver->set_posted(peer.numbers_in(*posted, link.queue_pairs()));
         knows_all = true;
       }
     }
   }
   if (receives) {
-    peer.tell("receipt", fmt::format("{} {}", receiver->receipt().messages, receiver->receipt().lost));
+    peer.tell("receipt", {receiver->receipt().messages, receiver->receipt().lost});
   }
   if (!sends) {
     return std::nullopt;
   }
-  const auto [messages, lost] = numbers_in<2>(peer, peer.await("receipt", "what it has received"));
-  return Sent{sender->timing(), {messages, lost}};
+  const std::vector<uint64_t> receipt = peer.numbers_in(peer.await("receipt", "what it has received"), 2);
+  return Sent{sender->timing(), {receipt[0], receipt[1]}};
 }
 
-std::string counts_text(const std::vector<uint64_t>& counts) { return fmt::format("{}", fmt::join(counts, " ")); }
-
 /// The counters that the peer's atomics worked on, as they must be after so many.
-void check_counters(Link& link, Peer& peer, std::string_view counts) {
+void check_counters(Link& link, Peer& peer, const std::vector<uint64_t>& counts) {
   for (uint32_t index = 0; index < link.queue_pairs(); ++index) {
     uint64_t value = 0;
     std::memcpy(&value, link.receive_slot(index, 0).data(), sizeof value);
-    uint64_t count = 0;
-    const auto [end, error] = std::from_chars(counts.data(), counts.data() + counts.size(), count);
-    counts.remove_prefix(std::min(static_cast<size_t>(end - counts.data()) + 1, counts.size()));
-    if (error != std::errc{} || value != atomic_value(count)) {
-      peer.fail(fmt::format("after {} atomics on queue pair {} the counter is {:#x} and should be {:#x}", count, index,
-                            value, atomic_value(count)));
+    if (value != atomic_value(counts[index])) {
+      peer.fail(fmt::format("after {} atomics on queue pair {} the counter is {:#x} and should be {:#x}", counts[index],
+                            index, value, atomic_value(counts[index])));
     }
   }
 }
@@ -132,15 +110,15 @@ std::optional<Sent> fetch(Link& link, Peer& peer, bool fetches, bool is_target, 
       }
     }
     sent = Sent{fetcher.timing(), {fetcher.checked(), 0}};
-    peer.tell("posted", counts_text(fetcher.counts()));
+    peer.tell("posted", fetcher.counts());
   }
   if (is_target) {
     // Passive, as the operations are: the device serves them by itself.
     const std::string counts = peer.await("posted", kEnd);
     if (link.parameters().operation == Operation::kAtomic) {
-      check_counters(link, peer, counts);
+      check_counters(link, peer, peer.numbers_in(counts, link.queue_pairs()));
     }
-    peer.tell("receipt", "0 0");
+    peer.tell("receipt", "");
   }
   if (fetches) {
     peer.await("receipt", "its check of the counters");
@@ -178,16 +156,15 @@ std::vector<BandwidthFigures> measure_bandwidth(Link& link, Peer& peer, bool is_
     figures.push_back(figures_of(link, *sent, "client"));
     if (goes_both_ways) {
       Sent theirs;
-      const auto [first, duration, tx_operations, tx_duration, messages, lost] =
-          numbers_in<6>(peer, peer.await("figures", "its figures"));
-      theirs.timing = {first, duration, tx_operations, tx_duration};
-      theirs.receipt = {messages, lost};
+      const std::vector<uint64_t> told = peer.numbers_in(peer.await("figures", "its figures"), 6);
+      theirs.timing = {told[0], told[1], told[2], told[3]};
+      theirs.receipt = {told[4], told[5]};
       figures.push_back(figures_of(link, theirs, "server"));
     }
   } else if (goes_both_ways) {
     const Timing& timing = sent->timing;
-    peer.tell("figures", fmt::format("{} {} {} {} {} {}", timing.first, timing.duration_ns, timing.tx_operations,
-                                     timing.tx_duration_ns, sent->receipt.messages, sent->receipt.lost));
+    peer.tell("figures", {timing.first, timing.duration_ns, timing.tx_operations, timing.tx_duration_ns,
+                          sent->receipt.messages, sent->receipt.lost});
   }
   return figures;
 }

@@ -17,9 +17,7 @@ Fetcher::Fetcher(Link& link, Peer& peer)
 
 std::vector<uint64_t> Fetcher::counts() const {
   std::vector<uint64_t> counts;
-  for (const Lane& lane : lanes_) {
-    counts.push_back(lane.posted);
-  }
+  std::ranges::transform(lanes_, std::back_inserter(counts), &Lane::posted);
   return counts;
 }
 

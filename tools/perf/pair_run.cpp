@@ -27,9 +27,7 @@ uint64_t deadline_of(const PerfOptions& options, const Parameters& parameters) {
 }  // namespace
 
 std::string emit_outcome(const Result& result) {
-  std::string text = result_json(result, true);
-  text.pop_back();  // its newline
-  return pair::emit_result_line("perf", text);
+  return pair::emit_result_line("perf", emit_result(result));
 }
 
 std::string emit_failure(const std::string& problem, bool is_echo) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "pair/hello.h"
 #include "pair/transport.h"
 
 namespace ringbolt::tools::perf {
@@ -12,10 +13,10 @@ namespace ringbolt::tools::perf {
 using pair::text_of;
 using pair::Transport;
 
-enum class Operation { kSend, kWrite, kRead, kAtomic };
+enum class Operation : uint8_t { kSend, kWrite, kRead, kAtomic };
 /// How much of each message its receiver compares: every byte; the stamps at both ends and the first bytes; nothing.
-enum class Check { kFull, kSample, kNone };
-enum class AtomicKind { kFetchAdd, kCompareSwap };
+enum class Check : uint8_t { kFull, kSample, kNone };
+enum class AtomicKind : uint8_t { kFetchAdd, kCompareSwap };
 
 inline constexpr std::array kOperations{Operation::kSend, Operation::kWrite, Operation::kRead, Operation::kAtomic};
 inline constexpr std::array kChecks{Check::kFull, Check::kSample, Check::kNone};
@@ -61,6 +62,9 @@ std::string title_of(const Parameters& parameters);
 
 /// What of these can't be had together, in words for the user; empty: all is well. Thread-safe.
 std::string objection_to(const Parameters& parameters, const Tuning& tuning);
+
+/// What both ends of a measurement must have been asked for alike.
+std::vector<pair::HelloEntry> entries_of(const Parameters& parameters);
 
 /// Powers of two from 2 to `most` bytes, as perftest's -a takes them.
 std::vector<uint64_t> all_sizes(uint64_t most);

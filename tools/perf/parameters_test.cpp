@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "perf/depths.h"
-#include "perf/hello.h"
 
 namespace ringbolt::tools::perf {
 namespace {

@@ -77,7 +77,7 @@ Result run_over_tcp(const PerfOptions& options) {
 int print(const PerfOptions& options, const Result& result) {
   const bool prints_page = options.html_path == "-";
   if (options.is_json) {
-    fmt::print("{}", result_json(result, false));
+    fmt::print("{}", result_json(result));
   } else if (!prints_page) {
     fmt::print("{}", result_text(result, {options.is_in_gbits, options.has_histogram}));
   }
@@ -90,7 +90,7 @@ int print(const PerfOptions& options, const Result& result) {
     base::say(fmt::format("ringbolt perf: {}\n", problem));
   }
   const int status = problems.empty() ? kOk : kFoundProblem;
-  return options.fail_if.empty() ? status : status_within(status, "perf", result_json(result, true), options.fail_if);
+  return options.fail_if.empty() ? status : status_within(status, "perf", result_json(result), options.fail_if);
 }
 
 }  // namespace

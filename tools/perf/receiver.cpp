@@ -132,16 +132,9 @@ void Receiver::when_idle() {
   }
 }
 
-void Receiver::set_posted(std::string_view text) {
-  for (Lane& lane : lanes_) {
-    while (!text.empty() && text.front() == ' ') {
-      text.remove_prefix(1);
-    }
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), lane.posted);
-    if (error != std::errc{}) {
-      peer_.fail("what the other end tells of its messages makes no sense");
-    }
-    text.remove_prefix(static_cast<size_t>(end - text.data()));
+void Receiver::set_posted(const std::vector<uint64_t>& counts) {
+  for (size_t index = 0; index < lanes_.size(); ++index) {
+    lanes_[index].posted = counts[index];
   }
   knows_posted_ = true;
 }

@@ -25,8 +25,8 @@ class Receiver {
   /// Does what can be done without waiting. True if that was something. Throws ProbeFailure, naming the message, if one
   /// is damaged, or, over RC, missing or out of order.
   bool advance();
-  /// The sender's posted_text(): it has ended. Throws ProbeFailure if that is none.
-  void set_posted(std::string_view text);
+  /// The sender's posted(): it has ended. [queue pairs]
+  void set_posted(const std::vector<uint64_t>& counts);
   /// When all that was posted has come; over UC and UD when nothing more can be hoped for.
   bool is_done();
   const Receipt& receipt() const { return receipt_; }

@@ -1,21 +1,28 @@
-#include <array>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
-#include "pair/request.h"
+#include "json_text.h"
 #include "perf/result.h"
 
 namespace ringbolt::tools::perf {
+
+// What the ends tell each other.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Parameters, operation, transport, atomic_kind, has_latency, has_bandwidth,
+                                   is_bidirectional, latency_check, bandwidth_check, sizes, queue_pairs, iterations,
+                                   duration_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Histogram::Bar, from_ns, to_ns, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LatencyFigures, rounds, lost, least_us, p50_us, p99_us, p999_us, most_us, mean_us,
+                                   bars)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BandwidthFigures, by, is_verified, messages, lost, verified_bytes, duration_ns,
+                                   tx_duration_ns, tx_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Row, size_bytes, latency, bandwidth)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndFacts, end, device, library, port_rate_gbps, has_counters, transmitted_bytes,
+                                   received_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Result, parameters, mtu_bytes, line_rate_gbps, needs_counters, ends, rows)
+
 namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
-
-template <class Value, size_t kCount>
-Value value_of(const std::string& text, const std::array<Value, kCount>& all) {
-  return pair::named(text, all).value();  // throws: whoever parses is told
-}
 
 Json json_of(const Parameters& one) {
   return {{"operation", text_of(one.operation)},
@@ -32,23 +39,6 @@ Json json_of(const Parameters& one) {
           {"duration_s", one.duration_s}};
 }
 
-Parameters parameters_of(const Json& json) {
-  Parameters one;
-  one.operation = value_of(json.at("operation"), kOperations);
-  one.transport = value_of(json.at("connection"), pair::kTransports);
-  one.atomic_kind = value_of(json.at("atomic_type"), kAtomicKinds);
-  one.has_latency = json.at("latency");
-  one.has_bandwidth = json.at("bandwidth");
-  one.is_bidirectional = json.at("bidirectional");
-  one.latency_check = value_of(json.at("latency_check"), kChecks);
-  one.bandwidth_check = value_of(json.at("bandwidth_check"), kChecks);
-  one.sizes = json.at("sizes").get<std::vector<uint64_t>>();
-  one.queue_pairs = json.at("queue_pairs");
-  one.iterations = json.at("iterations");
-  one.duration_s = json.at("duration_s");
-  return one;
-}
-
 Json json_of(const LatencyFigures& one) {
   Json bars = Json::array();
   for (const Histogram::Bar& bar : one.bars) {
@@ -57,22 +47,6 @@ Json json_of(const LatencyFigures& one) {
   return {{"rounds", one.rounds},  {"lost", one.lost},       {"min_us", one.least_us},
           {"p50_us", one.p50_us},  {"p99_us", one.p99_us},   {"p99_9_us", one.p999_us},
           {"max_us", one.most_us}, {"mean_us", one.mean_us}, {"histogram", std::move(bars)}};
-}
-
-LatencyFigures latency_of(const Json& json) {
-  LatencyFigures one;
-  one.rounds = json.at("rounds");
-  one.lost = json.at("lost");
-  one.least_us = json.at("min_us");
-  one.p50_us = json.at("p50_us");
-  one.p99_us = json.at("p99_us");
-  one.p999_us = json.at("p99_9_us");
-  one.most_us = json.at("max_us");
-  one.mean_us = json.at("mean_us");
-  for (const Json& bar : json.at("histogram")) {
-    one.bars.push_back({bar.at("from_ns"), bar.at("to_ns"), bar.at("count")});
-  }
-  return one;
 }
 
 Json json_of(const BandwidthFigures& one, double line_rate_gbps) {
@@ -94,19 +68,6 @@ Json json_of(const BandwidthFigures& one, double line_rate_gbps) {
   return json;
 }
 
-BandwidthFigures bandwidth_of(const Json& json) {
-  BandwidthFigures one;
-  one.by = json.at("by");
-  one.is_verified = json.at("verified");
-  one.messages = json.at("messages");
-  one.lost = json.at("lost");
-  one.verified_bytes = json.at("verified_bytes");
-  one.duration_ns = json.at("duration_ns");
-  one.tx_bytes = json.at("tx_bytes");
-  one.tx_duration_ns = json.at("tx_duration_ns");
-  return one;
-}
-
 Json json_of(const EndFacts& one) {
   Json json{{"end", one.end}, {"device", one.device}, {"verbs", one.library}, {"port_rate_gbps", one.port_rate_gbps}};
   if (one.has_counters) {
@@ -117,24 +78,9 @@ Json json_of(const EndFacts& one) {
   return json;
 }
 
-EndFacts end_of(const Json& json) {
-  EndFacts one;
-  one.end = json.at("end");
-  one.device = json.at("device");
-  one.library = json.at("verbs");
-  one.port_rate_gbps = json.at("port_rate_gbps");
-  const Json& counters = json.at("port_counters");
-  one.has_counters = counters.is_object();
-  if (one.has_counters) {
-    one.transmitted_bytes = counters.at("transmitted_bytes");
-    one.received_bytes = counters.at("received_bytes");
-  }
-  return one;
-}
-
 }  // namespace
 
-std::string result_json(const Result& result, bool is_compact) {
+std::string result_json(const Result& result) {
   Json root{{"ringbolt_perf", kVersion},
             {"title", title_of(result.parameters)},
             {"parameters", json_of(result.parameters)},
@@ -157,39 +103,18 @@ std::string result_json(const Result& result, bool is_compact) {
     }
     root["results"].push_back(std::move(json));
   }
-  return root.dump(is_compact ? -1 : 2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string emit_result(const Result& result) { return to_line(result); }
+
 std::optional<Result> parse_result(std::string_view text) {
-  try {
-    const Json root = Json::parse(text);
-    if (root.at("ringbolt_perf") != kVersion) {
-      return std::nullopt;
-    }
-    Result result;
-    result.parameters = parameters_of(root.at("parameters"));
-    result.mtu_bytes = root.at("mtu_bytes");
-    result.line_rate_gbps = root.at("line_rate_gbps");
-    result.needs_counters = root.at("requires_counters");
-    for (const Json& end : root.at("ends")) {
-      result.ends.push_back(end_of(end));
-    }
-    for (const Json& json : root.at("results")) {
-      Row row{json.at("size_bytes"), std::nullopt, {}};
-      if (json.contains("latency")) {
-        row.latency = latency_of(json.at("latency"));
-      }
-      if (json.contains("bandwidth")) {
-        for (const Json& one : json.at("bandwidth")) {
-          row.bandwidth.push_back(bandwidth_of(one));
-        }
-      }
-      result.rows.push_back(std::move(row));
-    }
-    return result;
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
+  std::optional<Result> result = from_line<Result>(text);
+  const bool makes_sense = result && result->parameters.operation <= Operation::kAtomic &&
+                           result->parameters.transport <= Transport::kUd &&
+                           result->parameters.latency_check <= Check::kNone &&
+                           result->parameters.bandwidth_check <= Check::kNone;
+  return makes_sense ? std::move(result) : std::nullopt;
 }
 
 }  // namespace ringbolt::tools::perf

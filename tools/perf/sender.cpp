@@ -37,12 +37,10 @@ bool Sender::is_all_credited() const {
   return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.credited == lane.posted; });
 }
 
-std::string Sender::posted_text() const {
-  std::string text;
-  for (const Lane& lane : lanes_) {
-    text += fmt::format("{}{}", text.empty() ? "" : " ", lane.posted);
-  }
-  return text;
+std::vector<uint64_t> Sender::posted() const {
+  std::vector<uint64_t> counts;
+  std::ranges::transform(lanes_, std::back_inserter(counts), &Lane::posted);
+  return counts;
 }
 
 bool Sender::advance() {

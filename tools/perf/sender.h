@@ -31,8 +31,8 @@ class Sender {
   bool advance();
   bool is_done() const { return phase_ == Phase::kDone; }
   const Timing& timing() const { return timing_; }
-  /// How many messages were posted on each queue pair: "3 4".
-  std::string posted_text() const;
+  /// How many messages were posted on each queue pair.
+  std::vector<uint64_t> posted() const;
 
  private:
   enum class Phase { kWarming, kRunning, kEnding, kDone };

@@ -10,7 +10,6 @@
 #include "pair/device.h"
 #include "perf/bandwidth.h"
 #include "perf/counters.h"
-#include "perf/hello.h"
 #include "perf/latency.h"
 #include "perf/link.h"
 #include "probe/probe_failure.h"
@@ -22,13 +21,12 @@ namespace {
 
 /// The port's MTU at both ends.
 uint32_t agree_on_mtu(const Device& device, Peer& peer) {
-  peer.tell("mtu", std::to_string(device.mtu_bytes()));
-  const std::string theirs = peer.await("mtu", "its MTU");
-  const uint64_t mtu = std::strtoul(theirs.c_str(), nullptr, 10);
-  if (mtu < 256 || mtu > 65536) {
+  peer.tell("mtu", {device.mtu_bytes()});
+  const uint64_t theirs = peer.numbers_in(peer.await("mtu", "its MTU"), 1)[0];
+  if (theirs < 256 || theirs > 65536) {
     peer.fail("what the other end tells of its MTU makes no sense");
   }
-  return std::min(device.mtu_bytes(), static_cast<uint32_t>(mtu));
+  return std::min(device.mtu_bytes(), static_cast<uint32_t>(theirs));
 }
 
 /// Those of UD depend on the path.
@@ -108,14 +106,14 @@ Result result_in(Peer& peer, const std::string& text) {
 Result share(Result result, const EndFacts& mine, const Request& request, Peer& peer, bool is_client) {
   result.ends = {mine};
   if (!is_client) {
-    peer.tell("facts", result_json(result, true));
+    peer.tell("facts", emit_result(result));
     return result_in(peer, peer.await("result", "the result"));
   }
   const Result theirs = result_in(peer, peer.await("facts", "its device's facts"));
   result.ends.insert(result.ends.end(), theirs.ends.begin(), theirs.ends.end());
   result.needs_counters = request.needs_counters || theirs.needs_counters;
   result.line_rate_gbps = line_rate(request.tuning, result.ends);
-  peer.tell("result", result_json(result, true));
+  peer.tell("result", emit_result(result));
   return result;
 }
 

@@ -1,11 +1,8 @@
 #include "verify/abilities.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <limits>
 
-#include <fmt/format.h>
+#include "json_text.h"
 
 namespace ringbolt::tools::verify {
 namespace {
@@ -48,30 +45,16 @@ Abilities common(const Abilities& one, const Abilities& other) {
   return both;
 }
 
-std::string emit_abilities(const Abilities& one) {
-  return fmt::format("{:d} {:d} {:d} {:d} {} {} {} {} {} {}", one.has_rc, one.has_ud, one.has_atomics,
-                     one.counts_frames, one.most_queue_pairs, one.most_completions, one.most_requests, one.mtu_bytes,
-                     one.most_message_bytes, one.port_rate_gbps);
-}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Abilities, has_rc, has_ud, has_atomics, counts_frames, most_queue_pairs,
+                                   most_completions, most_requests, mtu_bytes, most_message_bytes, port_rate_gbps)
+
+std::string emit_abilities(const Abilities& one) { return to_line(one); }
 
 std::optional<Abilities> parse_abilities(std::string_view text) {
-  std::array<double, 10> numbers{};
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  for (double& number : numbers) {
-    at += at != end && *at == ' ' ? 1 : 0;
-    const auto [next, error] = std::from_chars(at, end, number);
-    if (error != std::errc{} || !(number >= 0 && number <= std::numeric_limits<uint32_t>::max())) {
-      return std::nullopt;
-    }
-    at = next;
-  }
-  if (at != end || numbers[4] < 1 || numbers[5] < 1 || numbers[6] < 1 || numbers[7] < 64 || numbers[8] < 1) {
-    return std::nullopt;
-  }
-  const auto whole = [&](size_t index) { return static_cast<uint32_t>(numbers[index]); };
-  return Abilities{numbers[0] != 0, numbers[1] != 0, numbers[2] != 0, numbers[3] != 0, whole(4),
-                   whole(5),        whole(6),        whole(7),        whole(8),        numbers[9]};
+  std::optional<Abilities> one = from_line<Abilities>(text);
+  const bool makes_sense = one && one->most_queue_pairs != 0 && one->most_completions != 0 && one->most_requests != 0 &&
+                           one->mtu_bytes >= 64 && one->most_message_bytes != 0 && one->port_rate_gbps >= 0;
+  return makes_sense ? one : std::nullopt;
 }
 
 }  // namespace ringbolt::tools::verify

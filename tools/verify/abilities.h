@@ -29,7 +29,7 @@ Abilities abilities_of(const pair::Device& device);
 /// What both have. Thread-safe.
 Abilities common(const Abilities& one, const Abilities& other);
 
-/// One line of numbers. Thread-safe.
+/// One line. Thread-safe.
 std::string emit_abilities(const Abilities& abilities);
 /// Any bytes are safe to pass. Thread-safe.
 std::optional<Abilities> parse_abilities(std::string_view text);

@@ -47,7 +47,7 @@ class Calculator {
       for (uint32_t index = 0; index < rig_.queue_pairs(); ++index) {
         values.push_back(ledger_.own_sum(index));
       }
-      context_.peer.tell("values", text_of_numbers(values));
+      context_.peer.tell("values", values);
       context_.peer.await("looked", "its look at the cells");
       outcome_.duration_ns = base::now_ns() - begin;
     }
@@ -187,7 +187,7 @@ void be_counted_on(const Context& context, const Rig& rig) {
     if (*text == "end") {
       return;
     }
-    compare_cells(context, rig, numbers_of(context.peer, *text, 2 + size_t{rig.queue_pairs()}));
+    compare_cells(context, rig, context.peer.numbers_in(*text, 2 + size_t{rig.queue_pairs()}));
     context.peer.tell("looked", "");
   }
 }

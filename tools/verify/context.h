@@ -41,12 +41,6 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-/// Exactly `count` numbers separated by blanks. Any bytes are safe to pass. Thread-safe.
-std::optional<std::vector<uint64_t>> numbers_in(std::string_view text, size_t count);
-/// The same for what the peer has told. Throws ProbeFailure if it makes no sense.
-std::vector<uint64_t> numbers_of(pair::Peer& peer, std::string_view text, size_t count);
-std::string text_of_numbers(const std::vector<uint64_t>& numbers);
-
 Outcome run_stream(const Context& context);
 Outcome run_write(const Context& context);
 Outcome run_read(const Context& context);

@@ -146,6 +146,20 @@ std::string objection_to(const Wish& wish) {
   return "";
 }
 
+std::vector<pair::HelloEntry> entries_of(const Wish& wish) {
+  const auto number = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string("any"); };
+  return {{"mode", "MODE", mode_text(wish)},
+          {"connection", "-c", wish.transport ? pair::text_of(*wish.transport) : "any"},
+          {"order", "--order", wish.order ? text_of(*wish.order) : "any that fits"},
+          {"least", "--min or -s", number(wish.least_bytes)},
+          {"most", "--max or -s", number(wish.most_bytes)},
+          {"queue-pairs", "-q", std::to_string(wish.queue_pairs)},
+          {"directions", "-b", wish.is_bidirectional ? "both" : "one"},
+          {"count", "-n", number(wish.count)},
+          {"seconds", "-D or --hours", number(wish.duration_s)},
+          {"loss", "--allow-loss", fmt::format("{}", wish.loss_percent)}};
+}
+
 Planned plan_step(const Wish& wish, Mode mode, std::optional<Transport> transport, const Abilities& both) {
   Planned planned;
   Step& step = planned.step;

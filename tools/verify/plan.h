@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "pair/hello.h"
 #include "verify/abilities.h"
 #include "verify/step.h"
 
@@ -32,6 +33,9 @@ const char* mode_text(const Wish& wish);
 
 /// What of the wish can't be had on any device, in words; empty: all can. Thread-safe.
 std::string objection_to(const Wish& wish);
+
+/// What both ends must have been asked for alike.
+std::vector<pair::HelloEntry> entries_of(const Wish& wish);
 
 /// A step, or why there is none.
 struct Planned {

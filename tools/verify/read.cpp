@@ -38,7 +38,7 @@ class Reader {
   Outcome run() {
     const uint64_t begin = base::now_ns();
     while (true) {
-      const std::vector<uint64_t> told = numbers_of(context_.peer, context_.peer.await("version", "its memory"), 2);
+      const std::vector<uint64_t> told = context_.peer.numbers_in(context_.peer.await("version", "its memory"), 2);
       version_ = told[0];
       check_counts(told[1]);
       if (!pace_.wants_more(batch_.posted(0))) {
@@ -185,7 +185,7 @@ void be_read(const Context& context, const Rig& rig) {
     }
     write_counts();
     std::atomic_thread_fence(std::memory_order_release);
-    context.peer.tell("version", fmt::format("{} {}", version, count));
+    context.peer.tell("version", {version, count});
     std::optional<std::string> text;
     while (!(text = context.peer.look("read", "READs"))) {
       write_counts();

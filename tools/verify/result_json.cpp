@@ -1,8 +1,33 @@
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <stdexcept>
 
+#include "json_text.h"
 #include "verify/result.h"
 
 namespace ringbolt::tools::verify {
+
+// What the ends tell each other.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, duration_ns, messages, bytes, lost, rounds, slowest_ns, refusal)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndFacts, end, device, library, port_rate_gbps)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Row, title, by, steps, messages, verified_bytes, lost, duration_ns, rounds,
+                                   slowest_round_ns)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, kind, text)
+
+static void to_json(nlohmann::json& to, const Tally& tally) {
+  to = {{"counts", tally.counts()}, {"findings", tally.findings()}};
+}
+
+static void from_json(const nlohmann::json& from, Tally& tally) {
+  const auto findings = from.at("findings").get<std::vector<Finding>>();
+  if (std::ranges::any_of(findings, [](const Finding& one) { return one.kind >= Kind::kCount; })) {
+    throw std::out_of_range("kind");
+  }
+  tally = Tally(from.at("counts").get<Tally::Counts>(), findings);
+}
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Result, mode, seed, line_rate_gbps, loss_percent, ends, rows, not_checked, refusal,
+                                   interruption, slowest_gap_ns, elapsed_ns, tally)
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -20,26 +45,6 @@ Json json_of(const Tally& tally) {
     texts.push_back(Json{{"kind", text_of(one.kind)}, {"text", one.text}});
   }
   return {{"count", tally.total()}, {"kinds", std::move(counts)}, {"first", std::move(texts)}};
-}
-
-Kind kind_of(const std::string& text) {
-  for (size_t i = 0; i < static_cast<size_t>(Kind::kCount); ++i) {
-    if (text == text_of(static_cast<Kind>(i))) {
-      return static_cast<Kind>(i);
-    }
-  }
-  throw std::invalid_argument(text);
-}
-
-Tally tally_of(const Json& json) {
-  Tally tally;
-  for (const auto& [kind, count] : json.at("kinds").items()) {
-    tally.set_count(kind_of(kind), count.get<uint64_t>());
-  }
-  for (const Json& one : json.at("first")) {
-    tally.keep({kind_of(one.at("kind")), one.at("text")});
-  }
-  return tally;
 }
 
 Json json_of(const Row& one, double line_rate_gbps) {
@@ -60,35 +65,9 @@ Json json_of(const Row& one, double line_rate_gbps) {
   return json;
 }
 
-Row row_of(const Json& json) {
-  Row one;
-  one.title = json.at("what");
-  one.by = json.at("by");
-  one.steps = json.at("steps");
-  one.messages = json.at("messages");
-  one.verified_bytes = json.at("verified_bytes");
-  one.lost = json.at("lost");
-  one.duration_ns = json.at("duration_ns");
-  one.rounds = json.value("rounds", uint64_t{0});
-  one.slowest_round_ns = json.value("slowest_round_ns", uint64_t{0});
-  return one;
-}
-
 }  // namespace
 
-std::string emit_tally(const Tally& tally) {
-  return json_of(tally).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::optional<Tally> parse_tally(std::string_view text) {
-  try {
-    return tally_of(Json::parse(text));
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
-
-std::string result_json(const Result& result, bool is_compact) {
+std::string result_json(const Result& result) {
   Json root{{"ringbolt_verify", kVersion},
             {"mode", result.mode},
             {"verified", exit_code_of(result) == 0},
@@ -111,36 +90,16 @@ std::string result_json(const Result& result, bool is_compact) {
   for (const Row& one : result.rows) {
     root["results"].push_back(json_of(one, result.line_rate_gbps));
   }
-  return root.dump(is_compact ? -1 : 2, ' ', false, Json::error_handler_t::replace);
+  return root.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-std::optional<Result> parse_result(std::string_view text) {
-  try {
-    const Json root = Json::parse(text);
-    if (root.at("ringbolt_verify") != kVersion) {
-      return std::nullopt;
-    }
-    Result result;
-    result.mode = root.at("mode");
-    result.seed = root.at("seed");
-    result.line_rate_gbps = root.at("line_rate_gbps");
-    result.loss_percent = root.at("allowed_loss_percent");
-    for (const Json& one : root.at("ends")) {
-      result.ends.push_back({one.at("end"), one.at("device"), one.at("verbs"), one.at("port_rate_gbps")});
-    }
-    for (const Json& one : root.at("results")) {
-      result.rows.push_back(row_of(one));
-    }
-    result.tally = tally_of(root.at("findings"));
-    result.not_checked = root.at("not_checked").get<std::vector<std::string>>();
-    result.refusal = root.at("refusal");
-    result.interruption = root.at("interruption");
-    result.slowest_gap_ns = root.at("slowest_gap_ns");
-    result.elapsed_ns = root.at("elapsed_ns");
-    return result;
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
+std::string emit_outcome(const Outcome& outcome) { return to_line(outcome); }
+std::optional<Outcome> parse_outcome(std::string_view text) { return from_line<Outcome>(text); }
+std::string emit_facts(const EndFacts& facts) { return to_line(facts); }
+std::optional<EndFacts> parse_facts(std::string_view text) { return from_line<EndFacts>(text); }
+std::string emit_tally(const Tally& tally) { return to_line(tally); }
+std::optional<Tally> parse_tally(std::string_view text) { return from_line<Tally>(text); }
+std::string emit_result(const Result& result) { return to_line(result); }
+std::optional<Result> parse_result(std::string_view text) { return from_line<Result>(text); }
 
 }  // namespace ringbolt::tools::verify

@@ -14,7 +14,6 @@
 #include "probe/verbs_library.h"
 #include "stop.h"
 #include "verify/bytes.h"
-#include "verify/exchange.h"
 #include "verify/watch.h"
 
 namespace ringbolt::tools::verify {
@@ -82,6 +81,15 @@ class Session {
   }
 
  private:
+  /// What the other end has told; ends the run if that is nothing which an end of ours would tell.
+  template <class Told>
+  Told sensible(std::optional<Told> told) {
+    if (!told) {
+      peer_.fail("what the other end tells makes no sense");
+    }
+    return std::move(*told);
+  }
+
   /// False if this is refused.
   bool set_up() {
     pair::agree("verify", entries_of(request_.wish), peer_);
@@ -89,16 +97,13 @@ class Session {
     device_.emplace(*verbs_, request_.device, request_.choice);
     const Abilities mine = abilities_of(*device_);
     peer_.tell("abilities", emit_abilities(mine));
-    const std::optional<Abilities> theirs = parse_abilities(peer_.await("abilities", "what its device can do"));
-    if (!theirs) {
-      peer_.fail("what the other end tells of its device makes no sense");
-    }
-    both_ = common(mine, *theirs);
+    const Abilities theirs = sensible(parse_abilities(peer_.await("abilities", "what its device can do")));
+    both_ = common(mine, theirs);
     const EndFacts me{is_client_ ? "client" : "server", device_->name(), request_.library, mine.port_rate_gbps};
     peer_.tell("facts", emit_facts(me));
-    EndFacts other = parse_facts(peer_.await("facts", "its device's name"));
+    EndFacts other = sensible(parse_facts(peer_.await("facts", "its device's name")));
     other.end = is_client_ ? "server" : "client";
-    other.port_rate_gbps = theirs->port_rate_gbps;
+    other.port_rate_gbps = theirs.port_rate_gbps;
     result_.ends = is_client_ ? std::vector{me, other} : std::vector{other, me};
     result_.line_rate_gbps = request_.line_rate_gbps >= 0 ? request_.line_rate_gbps : both_.port_rate_gbps;
     if (!is_client_ || !request_.wish.mode) {
@@ -175,11 +180,7 @@ class Session {
         result_.refusal = text.substr(kRefused.size());
         throw Found(result_.refusal);
       }
-      const std::optional<Step> step = parse_step(text);
-      if (!step) {
-        peer_.fail("what the other end wants to do makes no sense");
-      }
-      take_step(*step);
+      take_step(sensible(parse_step(text)));
     }
   }
 
@@ -189,11 +190,7 @@ class Session {
     const Outcome mine = verify::run(context);
     watch_.progress().set_errors(result_.tally.total());
     peer_.tell("outcome", emit_outcome(mine));
-    const std::optional<Outcome> told = parse_outcome(peer_.await("outcome", "what it has found out"));
-    if (!told) {
-      peer_.fail("what the other end tells of its part makes no sense");
-    }
-    const Outcome& theirs = *told;
+    const Outcome theirs = sensible(parse_outcome(peer_.await("outcome", "what it has found out")));
     for (const std::string& refusal : {mine.refusal, theirs.refusal}) {
       if (!refusal.empty()) {
         result_.refusal = request_.wish.mode ? refusal : "";
@@ -218,23 +215,15 @@ class Session {
                               result_.not_checked.end());
     if (!is_client_) {
       peer_.tell("findings", emit_tally(result_.tally));
-      std::optional<Result> whole = parse_result(peer_.await("result", "the result"));
-      if (!whole) {
-        peer_.fail("the result of the other end makes no sense");
-      }
-      result_ = std::move(*whole);
+      result_ = sensible(parse_result(peer_.await("result", "the result")));
       has_shared_ = true;
       return;
     }
-    const std::optional<Tally> theirs = parse_tally(peer_.await("findings", "what it has found"));
-    if (!theirs) {
-      peer_.fail("the findings of the other end make no sense");
-    }
-    result_.tally.add(*theirs);
+    result_.tally.add(sensible(parse_tally(peer_.await("findings", "what it has found"))));
     result_.elapsed_ns = base::now_ns() - begin_ns_;
     result_.slowest_gap_ns = watch_.progress().slowest_gap_ns();
     result_.interruption = is_stopped() ? "it was interrupted; what was done until then is in the table" : "";
-    peer_.tell("result", result_json(result_, true));
+    peer_.tell("result", emit_result(result_));
     has_shared_ = true;
   }
 

@@ -9,8 +9,8 @@
 
 namespace ringbolt::tools::verify {
 
-enum class Mode { kStream, kWrite, kRead, kAtomic, kChurn };
-enum class Order { kStrict, kAny };
+enum class Mode : uint8_t { kStream, kWrite, kRead, kAtomic, kChurn };
+enum class Order : uint8_t { kStrict, kAny };
 
 const char* text_of(Mode mode);    ///< "stream"
 const char* text_of(Order order);  ///< "strict"
@@ -43,7 +43,7 @@ struct Step {
 /// "RC stream": what it is, for people.
 std::string title_of(const Step& step);
 
-/// One line of numbers. Thread-safe.
+/// One line. Thread-safe.
 std::string emit_step(const Step& step);
 /// Any bytes are safe to pass: what no end of ours would ask for is none. Thread-safe.
 std::optional<Step> parse_step(std::string_view text);

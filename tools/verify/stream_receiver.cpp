@@ -186,18 +186,18 @@ void StreamReceiver::acknowledge() {
   untold_ = 0;
   if (settled != told_) {
     told_ = settled;
-    context_.peer.tell("credit", text_of_numbers(settled));
+    context_.peer.tell("credit", settled);
   }
 }
 
 void StreamReceiver::take_texts() {
   if (posted_.empty()) {
     if (const auto text = context_.peer.look("flush", "messages")) {
-      flushed_ = numbers_of(context_.peer, *text, lanes_.size());
+      flushed_ = context_.peer.numbers_in(*text, lanes_.size());
       flush_ns_ = base::now_ns();
     }
     if (const auto text = context_.peer.look("end", "messages")) {
-      posted_ = numbers_of(context_.peer, *text, lanes_.size());
+      posted_ = context_.peer.numbers_in(*text, lanes_.size());
       end_ns_ = base::now_ns();
     }
   }

@@ -123,7 +123,7 @@ bool StreamSender::reap() {
 bool StreamSender::take_credits() {
   bool has_taken = false;
   while (const auto text = context_.peer.look("credit", "acknowledgements")) {
-    const std::vector<uint64_t> settled = numbers_of(context_.peer, *text, lanes_.size());
+    const std::vector<uint64_t> settled = context_.peer.numbers_in(*text, lanes_.size());
     for (size_t index = 0; index < lanes_.size(); ++index) {
       Lane& lane = lanes_[index];
       if (settled[index] > lane.settled) {
@@ -147,14 +147,14 @@ void StreamSender::look_for_end() {
   }
   if (!wants_more && is_settled && is_waiting) {
     is_done_ = true;
-    context_.peer.tell("end", text_of_numbers(posted()));
+    context_.peer.tell("end", posted());
     return;
   }
   // All has left, and nothing comes back: let the receiver say what it misses. Once; it answers when it has waited.
   constexpr uint32_t kSoon = 512;
   if (is_waiting && !is_settled && !has_asked_ && fruitless_ > kSoon) {
     has_asked_ = true;
-    context_.peer.tell("flush", text_of_numbers(posted()));
+    context_.peer.tell("flush", posted());
   }
 }
 

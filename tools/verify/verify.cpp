@@ -57,7 +57,7 @@ int run_as_end(const VerifyOptions& options) {
     verify::Progress progress(shown);
     pair::Peer peer = pair::peer_of_end(options, peer_timeout_ns(options));
     const Result result = verify::run_session(request, peer, is_client, progress);
-    fmt::print(out, "{}", pair::emit_result_line("verify", verify::result_json(result, true)));
+    fmt::print(out, "{}", pair::emit_result_line("verify", verify::emit_result(result)));
     return verify::exit_code_of(result);
   } catch (const std::exception& error) {
     fmt::print(out, "{}", pair::emit_failure_line("verify", error.what(), false));
@@ -121,7 +121,7 @@ int verify_run(const VerifyOptions& given) {
     const Result result = options.nodes.empty() ? run_over_tcp(options) : run_on_nodes(options);
     const bool is_refused = !result.refusal.empty();
     if (options.is_json || !is_refused) {
-      fmt::print("{}", options.is_json ? verify::result_json(result, false) + "\n" : verify::result_text(result));
+      fmt::print("{}", options.is_json ? verify::result_json(result) + "\n" : verify::result_text(result));
       std::fflush(stdout);
     }
     if (is_refused) {

@@ -30,13 +30,10 @@ void Watch::look(uint64_t now_ns, const char* what) {
   if (progress_.bytes() != told_bytes_ && now_ns - told_ns_ >= kOftenNs) {
     told_ns_ = now_ns;
     told_bytes_ = progress_.bytes();
-    peer_.tell(kVerified, fmt::format("{} {}", progress_.messages(), progress_.bytes()));
+    peer_.tell(kVerified, {progress_.messages(), progress_.bytes()});
   }
   if (const auto theirs = peer_.look(kVerified, what)) {
-    std::array<uint64_t, 2> counts{};
-    const char* const end = theirs->data() + theirs->size();
-    const char* const space = std::from_chars(theirs->data(), end, counts[0]).ptr;
-    std::from_chars(space == end ? end : space + 1, end, counts[1]);
+    const std::vector<uint64_t> counts = peer_.numbers_in(*theirs, 2);
     progress_.set_theirs(counts[0], counts[1]);
   }
 }

@@ -46,8 +46,10 @@ class Writer {
       if (!write_round(outcome)) {
         break;
       }
-      context_.peer.tell(
-          "written", text_of_numbers(firsts_) + " " + text_of_numbers(counts_) + " " + text_of_numbers(immediates_));
+      std::vector<uint64_t> told = firsts_;
+      told.insert(told.end(), counts_.begin(), counts_.end());
+      told.insert(told.end(), immediates_.begin(), immediates_.end());
+      context_.peer.tell("written", told);
       const std::string verdict = context_.peer.await("checked", "its look at its memory");
       const bool has_come = verdict != "nothing";
       if (context_.step.has_read_back && has_come) {
@@ -190,7 +192,7 @@ Outcome be_written(const Context& context, const Rig& rig, uint64_t area_bytes) 
       break;
     }
     const uint32_t lanes = rig.queue_pairs();
-    const std::vector<uint64_t> numbers = numbers_of(context.peer, *text, 3 * size_t{lanes});
+    const std::vector<uint64_t> numbers = context.peer.numbers_in(*text, 3 * size_t{lanes});
     const auto third = [&](size_t index) {
       const auto begin = numbers.begin() + static_cast<ptrdiff_t>(index * lanes);
       return std::vector<uint64_t>(begin, begin + lanes);
