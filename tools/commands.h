@@ -189,10 +189,11 @@ struct PairOptions {
   double timeout_s = 30;  ///< to meet; of perf also the most for one wait
   bool is_bidirectional = false;
   bool is_json = false;
-  std::string end;              ///< hidden: "client" or "server", a process of --nodes
-  std::string peer;             ///< hidden: what such a process calls the other
-  int channel_fd = -1;          ///< hidden: its stream to the other; -1: input and output
-  bool tells_progress = false;  ///< hidden: such a process tells who started it how far it is
+  std::string end;                 ///< hidden: "client" or "server", a process of --nodes
+  std::string peer;                ///< hidden: what such a process calls the other
+  int channel_fd = -1;             ///< hidden: its stream to the other; -1: input and output
+  bool tells_progress = false;     ///< hidden: such a process tells who started it how far it is
+  std::vector<std::string> words;  ///< of the command line, for the ends that it starts
 };
 
 /// docs/nccl.md says what each is.

@@ -155,6 +155,7 @@ int main_inside(int argc, char** argv) {
   define_help(app, request);
   group_commands(app);
   request.check.words = request.bench.words = request.nccl.words = words;
+  request.perf.words = request.verify.words = words;
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {

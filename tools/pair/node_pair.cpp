@@ -6,8 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "cluster/model.h"
+#include "cluster_state.h"
 #include "failure.h"
+#include "probe/verbs_library.h"
+#include "program_pair.h"
 #include "ssh.h"
 
 namespace ringbolt::tools::pair {
@@ -90,17 +94,26 @@ std::string emit_failure_line(std::string_view command, std::string_view problem
   return fmt::format("{}{}\n", mark(command, is_echo ? "echo" : "failed"), one_line(problem));
 }
 
-NodeRun run_on_nodes(std::string_view command, const LiveCluster& live, const std::string& nodes,
-                     const std::function<std::vector<std::string>(const EndWords&)>& words_of, uint64_t deadline_ns,
-                     const PairWatch& watch) {
-  const auto [client, server] = ends_of(live, nodes);
+NodeRun run_on_nodes(std::string_view command, const PairOptions& options, double most_s, Progress& progress) {
+  const LiveCluster live = open_cluster(options.cluster);
+  if (!live.is_remote()) {
+    (void)verbs_path(options.verbs);  // refuses before anything is started
+  }
+  const auto [client, server] = ends_of(live, options.nodes);
   const std::string client_name = name_of(live, client);
   const std::string server_name = name_of(live, server);
-  const auto device_at = [&](const cluster::CableEnd& end) { return live.model.nodes[end.node].ports[end.port].name; };
+  const auto words_of = [&](const cluster::CableEnd& end, const char* which, const std::string& other) {
+    std::vector<std::string> words = options.words;
+    words.insert(words.end(), {"--end", which, "--peer", other, "-d", live.model.nodes[end.node].ports[end.port].name});
+    return words;
+  };
+  std::vector<std::string> client_words = words_of(client, "client", server_name);
+  if (progress.is_shown()) {
+    client_words.emplace_back("--tell-progress");
+  }
+  const uint64_t deadline_ns = base::now_ns() + static_cast<uint64_t>(std::min(most_s, 1e9) * 1e9);
   const std::array<ProgramEnd, 2> programs = run_pair(
-      live, {client, server},
-      {words_of({device_at(client), "client", server_name}), words_of({device_at(server), "server", client_name})},
-      deadline_ns, watch);
+      live, {client, server}, {client_words, words_of(server, "server", client_name)}, deadline_ns, watch_of(progress));
   Outcome mine = outcome_of(command, programs[0]);
   const Outcome theirs = outcome_of(command, programs[1]);
   const bool is_theirs = mine.is_echo && !theirs.result && !theirs.is_echo;  // they failed first

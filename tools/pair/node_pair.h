@@ -1,15 +1,11 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "cluster_state.h"
-#include "pair/request.h"
-#include "program_pair.h"
+#include "commands.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools::pair {
 
@@ -24,10 +20,8 @@ struct NodeRun {
   std::string problem;                ///< what to say if there is no result, or it makes no sense: node and reason
 };
 
-/// Runs both ends of `ringbolt COMMAND` on the nodes "A,B" of `nodes`, over the first cable between them; A's is the
-/// client. `words_of` makes the command line of an end. Throws UsageError. Not thread-safe.
-NodeRun run_on_nodes(std::string_view command, const LiveCluster& live, const std::string& nodes,
-                     const std::function<std::vector<std::string>(const EndWords&)>& words_of, uint64_t deadline_ns,
-                     const PairWatch& watch = {});
+/// Runs both ends of this command line on the two nodes of its --nodes, over the first cable between them; the first
+/// one's is the client, and tells `progress` how far it is. Throws UsageError. Not thread-safe.
+NodeRun run_on_nodes(std::string_view command, const PairOptions& options, double most_s, Progress& progress);
 
 }  // namespace ringbolt::tools::pair

@@ -5,8 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -47,42 +45,5 @@ void refuse_two_meetings(const PairOptions& options);
 
 /// Port, path and retries that the options ask for.
 PortChoice port_choice_of(const PairOptions& options);
-
-/// What a process of --nodes is, for its command line.
-struct EndWords {
-  std::string device;  ///< "rdma_en2"
-  std::string end;     ///< "client"
-  std::string peer;    ///< what it calls the other: "node n1"
-};
-
-/// The words of a command line that asks one end on a node for what `options` ask for: "perf", "send", "--end",
-/// "client"... Begins with all that the two commands have in common. Not thread-safe.
-class Words {
- public:
-  /// `operation`: the word behind the command.
-  Words(std::string command, std::string operation, const PairOptions& options, const EndWords& end);
-
-  /// A flag with its value; no text and no value: neither.
-  template <class Number>
-  void add(const char* flag, const Number& value) {
-    words_.insert(words_.end(), {flag, fmt::format("{}", value)});
-  }
-  void add(const char* flag, const std::string& text);
-  template <class Number>
-  void add(const char* flag, const std::optional<Number>& value) {
-    if (value) {
-      add(flag, *value);
-    }
-  }
-  /// Where 0 means the default.
-  void add_unless_0(const char* flag, uint32_t value);
-  /// A flag without a value.
-  void add_flag(const char* flag, bool is_set);
-
-  std::vector<std::string> take() { return std::move(words_); }
-
- private:
-  std::vector<std::string> words_;
-};
 
 }  // namespace ringbolt::tools::pair

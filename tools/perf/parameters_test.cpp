@@ -97,7 +97,9 @@ std::string objection(const Parameters& mine, std::string_view theirs) {
   return pair::hello_objection("perf", entries_of(mine), theirs);
 }
 
-TEST(Hello, equal_ends_agree) { EXPECT_EQ(objection(send_of(8), pair::emit_hello("perf", entries_of(send_of(8)))), ""); }
+TEST(Hello, equal_ends_agree) {
+  EXPECT_EQ(objection(send_of(8), pair::emit_hello("perf", entries_of(send_of(8)))), "");
+}
 
 TEST(Hello, differences_are_named_with_both_values_and_the_flag) {
   Parameters other = send_of(16);

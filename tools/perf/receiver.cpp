@@ -15,8 +15,8 @@
 namespace ringbolt::tools::perf {
 namespace {
 
-/// A nap must not hold the sender up, who has three quarters of the window left when a notice comes: so many messages, of
-/// half a microsecond at least, take longer than this and the slack of the timer.
+/// A nap must not hold the sender up, who has three quarters of the window left when a notice comes: so many messages,
+/// of half a microsecond at least, take longer than this and the slack of the timer.
 constexpr std::chrono::microseconds kNap{20};
 constexpr uint32_t kLeastNapWindow = 256;
 

@@ -110,22 +110,4 @@ Request request_of(const PerfOptions& options) {
   return request;
 }
 
-std::vector<std::string> words_of(const PerfOptions& options, const pair::EndWords& end) {
-  pair::Words words("perf", options.operation, options, end);
-  words.add("-c", options.connection);
-  words.add("--atomic_type", options.atomic_type);
-  words.add("--check", options.check);
-  words.add("-I", options.inline_bytes);
-  words.add("-q", options.queue_pairs);
-  words.add("-l", options.post_list);
-  words.add("--timeout", options.timeout_s);
-  words.add_unless_0("-Q", options.signal_every);
-  words.add_flag("--lat", options.has_latency);
-  words.add_flag("--report-both", options.reports_both);
-  words.add_flag("-a", options.is_all_sizes);
-  words.add_flag("-e", options.has_events);
-  words.add_flag("--require-counters", options.needs_counters);
-  return words.take();
-}
-
 }  // namespace ringbolt::tools::perf

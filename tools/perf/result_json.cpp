@@ -110,10 +110,9 @@ std::string emit_result(const Result& result) { return to_line(result); }
 
 std::optional<Result> parse_result(std::string_view text) {
   std::optional<Result> result = from_line<Result>(text);
-  const bool makes_sense = result && result->parameters.operation <= Operation::kAtomic &&
-                           result->parameters.transport <= Transport::kUd &&
-                           result->parameters.latency_check <= Check::kNone &&
-                           result->parameters.bandwidth_check <= Check::kNone;
+  const bool makes_sense =
+      result && result->parameters.operation <= Operation::kAtomic && result->parameters.transport <= Transport::kUd &&
+      result->parameters.latency_check <= Check::kNone && result->parameters.bandwidth_check <= Check::kNone;
   return makes_sense ? std::move(result) : std::nullopt;
 }
 

@@ -81,18 +81,4 @@ Request request_of(const VerifyOptions& options) {
   return request;
 }
 
-std::vector<std::string> words_of(const VerifyOptions& options, const pair::EndWords& end) {
-  pair::Words words("verify", options.mode, options, end);
-  words.add("-c", options.connection);
-  words.add("--order", options.order);
-  words.add("--min", options.least_bytes);
-  words.add("--max", options.most_bytes);
-  words.add("--hours", options.hours);
-  words.add("--seed", options.seed);
-  words.add("--allow-loss", options.loss_percent);
-  words.add("--stall", options.stall_s);
-  words.add_unless_0("-q", options.queue_pairs);
-  return words.take();
-}
-
 }  // namespace ringbolt::tools::verify

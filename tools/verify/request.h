@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "commands.h"
 #include "pair/request.h"
 #include "verify/session.h"
@@ -15,8 +12,5 @@ Request request_of(const VerifyOptions& options);
 
 /// The options with a first word that is no mode taken for the host.
 VerifyOptions with_host(VerifyOptions options);
-
-/// The words of a command line that asks one end on a node for the same.
-std::vector<std::string> words_of(const VerifyOptions& options, const pair::EndWords& end);
 
 }  // namespace ringbolt::tools::verify
