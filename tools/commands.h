@@ -166,9 +166,17 @@ struct MapOptions {
 };
 int map_run(const MapOptions& options);
 
+/// Hidden: what a process is told that is one of two ends, which a command of ours has started.
+struct EndOptions {
+  std::string end;              ///< "client" or "server"; empty: it is no such process
+  std::string peer;             ///< what it calls the other
+  int channel_fd = -1;          ///< its stream to the other; -1: input and output, and the result is for stderr
+  bool tells_progress = false;  ///< to who started it
+};
+
 /// What `perf` and `verify` both take: where their two ends meet, for how long, and over what. Letters as perftest has
 /// them. Unset: the command's default.
-struct PairOptions {
+struct PairOptions : EndOptions {
   std::string host;   ///< empty: be the server, unless nodes are given
   std::string nodes;  ///< "A,B": both ends, on nodes of a cluster that have a cable
   std::string cluster;
@@ -189,10 +197,6 @@ struct PairOptions {
   double timeout_s = 30;  ///< to meet; of perf also the most for one wait
   bool is_bidirectional = false;
   bool is_json = false;
-  std::string end;                 ///< hidden: "client" or "server", a process of --nodes
-  std::string peer;                ///< hidden: what such a process calls the other
-  int channel_fd = -1;             ///< hidden: its stream to the other; -1: input and output
-  bool tells_progress = false;     ///< hidden: such a process tells who started it how far it is
   std::vector<std::string> words;  ///< of the command line, for the ends that it starts
 };
 
@@ -367,12 +371,10 @@ struct BridgeOptions {
 };
 int bridge_run(const BridgeOptions& options);
 
-/// One end of a measurement of matrix(), in a process of its own. Hidden.
-struct ProbeOptions {
+/// One end of a measurement of matrix(), in a process of its own. Hidden. The client measures first.
+struct ProbeOptions : EndOptions {
   std::string library;
   std::string device;
-  bool is_first = false;  ///< measures first, while the other answers
-  int channel_fd = -1;    ///< a stream to the other end; -1: input and output are, and the report is for stderr
   double timeout_s = 20;
   double phase_s = 0.5;
   uint32_t size_bytes = 1U << 20U;

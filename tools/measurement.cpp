@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "node_environment.h"
+#include "pair/node_pair.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 /// Beyond the probes' own deadline, for them to start and to report.
 constexpr uint64_t kSlackNs = 3'000'000'000;
 
-std::vector<std::string> probe_words(const LiveCluster& live, const cluster::CableEnd& end, bool is_first,
-                                     const MatrixOptions& options) {
+std::vector<std::string> probe_words(const LiveCluster& live, const cluster::CableEnd& end,
+                                     const cluster::CableEnd& other, bool is_first, const MatrixOptions& options) {
   std::vector<std::string> words{"probe",
                                  "--device",
                                  live.model.nodes[end.node].ports[end.port].name,
@@ -30,28 +31,19 @@ std::vector<std::string> probe_words(const LiveCluster& live, const cluster::Cab
                                  std::to_string(options.messages),
                                  "--rounds",
                                  std::to_string(options.rounds),
+                                 "--end",
+                                 is_first ? "client" : "server",
+                                 "--peer",
+                                 "node " + live.model.nodes[other.node].name,
                                  "--library"};
   words.push_back((live.is_remote() ? live.model.prefix + "/lib/ringbolt" : library_folder()) + "/libibverbs.so.1");
-  if (is_first) {
-    words.emplace_back("--first");
-  }
   return words;
 }
 
-ProbeReport report_of(const ProgramEnd& probe, double timeout_s) {
-  // Of a remote one the output is the channel.
-  for (const std::string* text : {&probe.output, &probe.error_output}) {
-    if (const std::optional<ProbeReport> report = parse_report(*text)) {
-      return *report;
-    }
-  }
-  ProbeReport report;
-  std::string said = probe.error_output.substr(0, 300);
-  std::replace(said.begin(), said.end(), '\n', ' ');
-  report.problem = probe.end_text.empty()
-                       ? fmt::format("the measuring program hung and was killed after {} s", timeout_s)
-                       : fmt::format("the measuring program {}; it said: {}", probe.end_text, said);
-  return report;
+ProbeReport report_of(const ProgramEnd& end) {
+  const pair::EndOutcome outcome = pair::outcome_of("probe", end);
+  const std::optional<ProbeReport> report = outcome.result ? from_line<ProbeReport>(*outcome.result) : std::nullopt;
+  return report ? *report : ProbeReport{outcome.problem, outcome.is_echo};
 }
 
 Direction direction_of(const ProbeReport& mine, const ProbeReport& other, Direction direction) {
@@ -106,9 +98,9 @@ void take_figures(const ProbeReport& report, Direction& direction) {
     return;
   }
   direction.state = Direction::State::kMeasured;
-  direction.latency_us = static_cast<double>(report.median_rtt_ns) / 2000.0;
-  direction.latency_p99_us = static_cast<double>(report.p99_rtt_ns) / 2000.0;
-  direction.latency_most_us = static_cast<double>(report.most_rtt_ns) / 2000.0;
+  direction.latency_us = report.latency_us;
+  direction.latency_p99_us = report.latency_p99_us;
+  direction.latency_most_us = report.latency_most_us;
   direction.rounds = report.rounds;
   direction.verified_bytes = report.verified_bytes;
   direction.bandwidth_gbps =
@@ -128,9 +120,10 @@ std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, co
     const uint64_t deadline_ns = base::now_ns() + static_cast<uint64_t>(options.timeout_s * 1e9) + kSlackNs;
     const std::array<ProgramEnd, 2> probes = run_pair(
         live, {cable.a, cable.b},
-        {probe_words(live, cable.a, true, options), probe_words(live, cable.b, false, options)}, deadline_ns, watch);
-    const ProbeReport first = report_of(probes[0], options.timeout_s);
-    const ProbeReport second = report_of(probes[1], options.timeout_s);
+        {probe_words(live, cable.a, cable.b, true, options), probe_words(live, cable.b, cable.a, false, options)},
+        deadline_ns, watch);
+    const ProbeReport first = report_of(probes[0]);
+    const ProbeReport second = report_of(probes[1]);
     directions[0] = direction_of(first, second, directions[0]);
     directions[1] = direction_of(second, first, directions[1]);
   }

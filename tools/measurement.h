@@ -6,7 +6,7 @@
 
 #include "cluster_state.h"
 #include "commands.h"
-#include "probe/report.h"
+#include "perf/probe.h"
 #include "program_pair.h"
 
 namespace ringbolt::tools {

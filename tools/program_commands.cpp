@@ -7,6 +7,7 @@
 #include "cli/formatter.h"
 #include "cluster/limits.h"
 #include "command_line.h"
+#include "pair/command_line.h"
 #include "shuffle/kind.h"
 #include "validators.h"
 
@@ -169,8 +170,7 @@ void define_matrix(CLI::App& app, Request& request) {
   CLI::App* probe_command = app.add_subcommand("probe", "")->group("");
   probe_command->add_option("--library", request.probe.library)->required();
   probe_command->add_option("--device", request.probe.device)->required();
-  probe_command->add_flag("--first", request.probe.is_first);
-  probe_command->add_option("--channel", request.probe.channel_fd)->transform(Whole(0, INT32_MAX));
+  pair::add_end(probe_command, request.probe);
   add_effort(probe_command, request.probe);
   CLI::App* relay_command = app.add_subcommand("relay-probe", "")->group("");
   relay_command->add_option("--members", request.relay_probe.members)

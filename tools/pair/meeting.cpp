@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/say.h"
-#include "probe/probe_failure.h"
+#include "failure.h"
 
 namespace ringbolt::tools::pair {
 namespace {
@@ -171,16 +171,15 @@ Meeting meet(const std::string& command, const PairOptions& options) {
 }
 
 Peer peer_at(const Meeting& meeting, uint64_t timeout_ns) {
-  return {Channel(meeting.fd.get(), meeting.fd.get(), UINT64_MAX), meeting.peer, timeout_ns};
+  return {Channel(meeting.fd.get(), meeting.fd.get()), meeting.peer, timeout_ns};
 }
 
-Peer peer_of_end(const PairOptions& options, uint64_t timeout_ns) {
+Peer peer_of_end(const EndOptions& options, uint64_t timeout_ns) {
   const bool has_channel = options.channel_fd >= 0;
-  return {Channel(has_channel ? options.channel_fd : STDIN_FILENO, has_channel ? options.channel_fd : STDOUT_FILENO,
-                  UINT64_MAX),
+  return {Channel(has_channel ? options.channel_fd : STDIN_FILENO, has_channel ? options.channel_fd : STDOUT_FILENO),
           options.peer, timeout_ns};
 }
 
-std::FILE* output_of_end(const PairOptions& options) { return options.channel_fd >= 0 ? stdout : stderr; }
+std::FILE* output_of_end(const EndOptions& options) { return options.channel_fd >= 0 ? stdout : stderr; }
 
 }  // namespace ringbolt::tools::pair

@@ -29,7 +29,7 @@ Peer peer_at(const Meeting& meeting, uint64_t timeout_ns);
 
 /// Of a process of --nodes: the other end, at the channel that the options name or at input and output; and where such
 /// a process says what came of it, for who started it to read.
-Peer peer_of_end(const PairOptions& options, uint64_t timeout_ns);
-std::FILE* output_of_end(const PairOptions& options);
+Peer peer_of_end(const EndOptions& options, uint64_t timeout_ns);
+std::FILE* output_of_end(const EndOptions& options);
 
 }  // namespace ringbolt::tools::pair

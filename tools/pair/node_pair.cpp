@@ -10,7 +10,7 @@
 #include "cluster/model.h"
 #include "cluster_state.h"
 #include "failure.h"
-#include "probe/verbs_library.h"
+#include "pair/device.h"
 #include "program_pair.h"
 #include "ssh.h"
 
@@ -53,14 +53,21 @@ std::array<cluster::CableEnd, 2> ends_of(const LiveCluster& live, const std::str
   return cable.a.node == first ? std::array{cable.a, cable.b} : std::array{cable.b, cable.a};
 }
 
-/// How one of the processes ended.
-struct Outcome {
-  std::optional<std::string> result;
-  std::string problem;   // if there is no result, or it makes no sense
-  bool is_echo = false;  // the problem is only that the other end has one
-};
+std::string name_of(const LiveCluster& live, const cluster::CableEnd& end) {
+  return "node " + live.model.nodes[end.node].name;
+}
 
-Outcome outcome_of(std::string_view command, const ProgramEnd& end) {
+}  // namespace
+
+std::string emit_result_line(std::string_view command, std::string_view result) {
+  return fmt::format("{}{}\n", mark(command, "result"), result);
+}
+
+std::string emit_failure_line(std::string_view command, std::string_view problem, bool is_echo) {
+  return fmt::format("{}{}\n", mark(command, is_echo ? "echo" : "failed"), one_line(problem));
+}
+
+EndOutcome outcome_of(std::string_view command, const ProgramEnd& end) {
   for (const std::string* text : {&end.output, &end.error_output}) {
     if (auto line = line_after(*text, mark(command, "result"))) {
       return {std::move(*line), "its result makes no sense", false};
@@ -78,20 +85,6 @@ Outcome outcome_of(std::string_view command, const ProgramEnd& end) {
   const std::string how = is_cut_off ? "was killed there, or ssh has lost the connection" : end.end_text;
   const std::string said = one_line(end.error_output.substr(0, 300));
   return {std::nullopt, fmt::format("it {}{}{}", how, said.empty() ? "" : "; it said: ", said), false};
-}
-
-std::string name_of(const LiveCluster& live, const cluster::CableEnd& end) {
-  return "node " + live.model.nodes[end.node].name;
-}
-
-}  // namespace
-
-std::string emit_result_line(std::string_view command, std::string_view result) {
-  return fmt::format("{}{}\n", mark(command, "result"), result);
-}
-
-std::string emit_failure_line(std::string_view command, std::string_view problem, bool is_echo) {
-  return fmt::format("{}{}\n", mark(command, is_echo ? "echo" : "failed"), one_line(problem));
 }
 
 NodeRun run_on_nodes(std::string_view command, const PairOptions& options, double most_s, Progress& progress) {
@@ -114,8 +107,8 @@ NodeRun run_on_nodes(std::string_view command, const PairOptions& options, doubl
   const uint64_t deadline_ns = base::now_ns() + static_cast<uint64_t>(std::min(most_s, 1e9) * 1e9);
   const std::array<ProgramEnd, 2> programs = run_pair(
       live, {client, server}, {client_words, words_of(server, "server", client_name)}, deadline_ns, watch_of(progress));
-  Outcome mine = outcome_of(command, programs[0]);
-  const Outcome theirs = outcome_of(command, programs[1]);
+  EndOutcome mine = outcome_of(command, programs[0]);
+  const EndOutcome theirs = outcome_of(command, programs[1]);
   const bool is_theirs = mine.is_echo && !theirs.result && !theirs.is_echo;  // they failed first
   std::string problem =
       fmt::format("{}: {}", is_theirs ? server_name : client_name, is_theirs ? theirs.problem : mine.problem);

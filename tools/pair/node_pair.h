@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "commands.h"
+#include "program_pair.h"
 #include "progress_line.h"
 
 namespace ringbolt::tools::pair {
@@ -13,6 +14,14 @@ namespace ringbolt::tools::pair {
 /// why there is none. `command`: "perf".
 std::string emit_result_line(std::string_view command, std::string_view result);
 std::string emit_failure_line(std::string_view command, std::string_view problem, bool is_echo);
+
+/// How one of the processes ended.
+struct EndOutcome {
+  std::optional<std::string> result = {};
+  std::string problem = {};  ///< if there is no result, or it makes no sense
+  bool is_echo = false;      ///< the problem is only that the other end has one
+};
+EndOutcome outcome_of(std::string_view command, const ProgramEnd& end);
 
 /// What came of a run on two nodes.
 struct NodeRun {

@@ -8,10 +8,30 @@
 #include <utility>
 #include <vector>
 
-#include "probe/channel.h"
-#include "probe/probe_failure.h"
+#include "failure.h"
 
 namespace ringbolt::tools::pair {
+
+/// Texts to and from the other end, over a byte stream. Owns nothing. Not thread-safe.
+class Channel {
+ public:
+  /// `read_fd` and `write_fd` may be one socket, or two pipes. SIGPIPE must be ignored.
+  Channel(int read_fd, int write_fd) : read_fd_(read_fd), write_fd_(write_fd) {}
+
+  int read_fd() const { return read_fd_; }
+  /// A text of up to kMostTextBytes to the other end, which takes it by look().
+  /// Throws ProbeFailure if the other end is gone, or does not take it within 10 s.
+  void send_text(std::string_view text);
+  /// The next text, if one has come whole; never waits. Throws ProbeFailure if the other end is gone.
+  std::optional<std::string> look();
+
+  static constexpr size_t kMostTextBytes = size_t{1} << 20U;
+
+ private:
+  int read_fd_;
+  int write_fd_;
+  std::string begun_;  // of texts: what has come and was not taken
+};
 
 /// The other end of a run, over a stream beside the verbs connections. Each text has a kind; texts of other kinds than
 /// the awaited wait. All calls throw ProbeFailure that names the peer: if it is gone, or reports a failure of its own

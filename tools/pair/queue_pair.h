@@ -8,8 +8,8 @@
 
 #include "pair/device.h"
 #include "pair/offer.h"
+#include "pair/peer.h"
 #include "pair/transport.h"
-#include "probe/verbs_objects.h"
 
 namespace ringbolt::tools::pair {
 
@@ -20,6 +20,7 @@ struct QueuePairPlan {
   ibv_cq* receive_cq = nullptr;
   uint32_t send_depth = 1;
   uint32_t receive_depth = 1;
+  uint64_t message_bytes = 0;  ///< of the longest
   int inline_bytes = 0;        ///< -1: as much as the device gives, up to kUsualInlineBytes
   unsigned remote_access = 0;  ///< IBV_ACCESS_REMOTE_...
 };
@@ -27,7 +28,7 @@ struct QueuePairPlan {
 /// A connected queue pair, or a UD one with one peer. Calls throw ProbeFailure. Not thread-safe.
 class QueuePair {
  public:
-  static constexpr int kUsualInlineBytes = 220;  // as perftest asks
+  static constexpr int kUsualInlineBytes = 220;      // as perftest asks
   static constexpr uint32_t kQueueKey = 0x52425046;  // of UD
 
   /// Made, and ready for receives to be posted.
@@ -59,7 +60,8 @@ class QueuePair {
  private:
   void make(const Device& device, const QueuePairPlan& plan, uint32_t inline_bytes);
   ibv_ah_attr path_to(const Device& device, const Offer& peer) const;
-  void connect_reliably(const Device& device, const Offer& peer, const QueuePairAddress& address, const PortChoice& choice);
+  void connect_reliably(const Device& device, const Offer& peer, const QueuePairAddress& address,
+                        const PortChoice& choice);
 
   Transport transport_;
   OwnedVerbs<ibv_qp> qp_;
@@ -70,5 +72,10 @@ class QueuePair {
   uint32_t receive_depth_ = 0;
   uint32_t peer_number_ = 0;
 };
+
+/// What `mine` lacks of device and queue pairs is filled in and told to the peer, and all are connected with those of
+/// the peer's offer, which is returned. Both ends call it at once.
+Offer connect_all(const Device& device, std::span<QueuePair* const> queue_pairs, Offer mine, const PortChoice& choice,
+                  Peer& peer);
 
 }  // namespace ringbolt::tools::pair

@@ -11,13 +11,46 @@
 #include <fmt/format.h>
 
 #include "failure.h"
+#include "pair/device.h"
 #include "pair/meeting.h"
 #include "pair/node_pair.h"
-#include "probe/verbs_library.h"
 #include "progress_line.h"
 #include "stop.h"
 
 namespace ringbolt::tools::pair {
+
+/// Does this end's part, and tells the peer if it fails.
+template <class Act>
+auto telling_failure(Peer& peer, const Act& act) {
+  try {
+    return act();
+  } catch (const UsageError&) {
+    throw;  // the peer finds out by itself
+  } catch (const std::exception& error) {
+    peer.tell_failure(error.what());
+    throw;
+  }
+}
+
+/// In a process that is one of two ends, on a node: the other is at its channel, and who started it reads what came of
+/// it, the line that `act` returns. `wait_ns`: the most for one wait. Returns what the process should.
+template <class Act>
+int answer_as_end(const std::string& command, const EndOptions& options, uint64_t wait_ns, const Act& act) {
+  std::FILE* const out = output_of_end(options);
+  catch_stop();
+  try {
+    Peer peer = peer_of_end(options, wait_ns);
+    Progress progress(Progress::of_child(options.tells_progress));
+    const std::string line = telling_failure(peer, [&] { return act(peer, progress, options.end == "client"); });
+    fmt::print(out, "{}", emit_result_line(command, line));
+    return kOk;
+  } catch (const ProbeFailure& failure) {
+    fmt::print(out, "{}", emit_failure_line(command, failure.what(), failure.is_echo()));
+  } catch (const std::exception& error) {
+    fmt::print(out, "{}", emit_failure_line(command, error.what(), false));
+  }
+  return kFoundProblem;
+}
 
 /// A command that has two ends, which both get the same result: over TCP, where somebody starts each of them, or as two
 /// processes on nodes of a cluster. The options outlive it. Not thread-safe.
@@ -33,21 +66,10 @@ struct TwoEnds {
   Progress::Style style = Progress::usual();
   double period_s = 0.2;  ///< between two lines of progress
 
-  /// In a process of --nodes: the other end is at the channel, and who started us reads what came of it.
   int answer_as_end() const {
-    std::FILE* const out = output_of_end(options);
-    catch_stop();
-    try {
-      Peer peer = peer_of_end(options, wait_ns);
-      Progress progress(Progress::of_child(options.tells_progress));
-      fmt::print(out, "{}", emit_result_line(command, emit(act_or_tell(peer, progress, options.end == "client"))));
-      return kOk;
-    } catch (const ProbeFailure& failure) {
-      fmt::print(out, "{}", emit_failure_line(command, failure.what(), failure.is_echo()));
-    } catch (const std::exception& error) {
-      fmt::print(out, "{}", emit_failure_line(command, error.what(), false));
-    }
-    return kFoundProblem;
+    return pair::answer_as_end(command, options, wait_ns, [this](Peer& peer, Progress& progress, bool is_client) {
+      return emit(act(peer, progress, is_client));
+    });
   }
 
   /// Throws UsageError, and ProbeFailure, which names the node that failed first.
@@ -58,7 +80,7 @@ struct TwoEnds {
       Peer peer = peer_at(meeting, wait_ns);
       Progress progress(style, "ringbolt " + command, period_s);
       catch_stop();
-      return act_or_tell(peer, progress, !options.host.empty());
+      return telling_failure(peer, [&] { return act(peer, progress, !options.host.empty()); });
     }
     Progress progress(style, "ringbolt " + command, period_s);
     catch_stop();
@@ -68,18 +90,6 @@ struct TwoEnds {
       throw ProbeFailure(run.problem);
     }
     return std::move(*result);
-  }
-
- private:
-  Result act_or_tell(Peer& peer, Progress& progress, bool is_client) const {
-    try {
-      return act(peer, progress, is_client);
-    } catch (const UsageError&) {
-      throw;  // the peer finds out by itself
-    } catch (const std::exception& error) {
-      peer.tell_failure(error.what());
-      throw;
-    }
   }
 };
 

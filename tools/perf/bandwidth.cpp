@@ -10,11 +10,11 @@
 
 #include "base/clock.h"
 
+#include "failure.h"
 #include "perf/fetcher.h"
 #include "perf/patience.h"
 #include "perf/receiver.h"
 #include "perf/sender.h"
-#include "probe/probe_failure.h"
 
 namespace ringbolt::tools::perf {
 namespace {

@@ -33,9 +33,10 @@ Depths Depths::of(uint64_t size_bytes, const Parameters& parameters, const Tunin
   depths.has_one_place =
       !is_latency && parameters.bandwidth_check == Check::kNone && parameters.operation != Operation::kAtomic;
   const uint64_t needed_bytes = depths.has_one_place ? size_bytes / kSharers : size_bytes;
-  depths.in_flight = tuning.tx_depth != 0 ? tuning.tx_depth
-                                          : std::max((is_latency ? 1 : fitting(needed_bytes, parameters, kMostInFlight)),
-                                                     tuning.post_list);
+  depths.in_flight =
+      tuning.tx_depth != 0
+          ? tuning.tx_depth
+          : std::max((is_latency ? 1 : fitting(needed_bytes, parameters, kMostInFlight)), tuning.post_list);
   depths.in_flight = std::max(depths.in_flight, tuning.signal_every);
   depths.send_slots = depths.in_flight + 2;
   const uint32_t window = is_latency ? 2
@@ -55,6 +56,15 @@ Depths Depths::of(uint64_t size_bytes, const Parameters& parameters, const Tunin
     depths.signal_every = 1;  // each is awaited
   }
   return depths;
+}
+
+void Depths::limit(uint64_t most) {
+  const auto limited = [most](uint32_t depth) { return static_cast<uint32_t>(std::clamp<uint64_t>(most, 1, depth)); };
+  in_flight = limited(in_flight);
+  send_slots = in_flight + 2;
+  receive_slots = limited(receive_slots);
+  signal_every = limited(std::min(signal_every, in_flight));
+  post_list = limited(std::min(post_list, in_flight));
 }
 
 }  // namespace ringbolt::tools::perf

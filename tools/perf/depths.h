@@ -19,6 +19,8 @@ struct Depths {
   /// By default as many as fit a budget of memory that stays in a processor's cache. Thread-safe.
   /// Of latency, where one message is under way, as few as do.
   static Depths of(uint64_t size_bytes, const Parameters& parameters, const Tuning& tuning, bool is_latency);
+  /// For a device whose queues hold no more than `most` messages.
+  void limit(uint64_t most);
 };
 
 /// How many of its slots an end sends from, to one that receives in `receive_slots`: the latter should be no multiple

@@ -22,7 +22,9 @@ LatencyFigures ask(Link& link, Round& round, bool is_half, Progress& progress) {
   Histogram histogram;
   Pace pace(link.parameters());
   uint64_t number = 0;
-  for (; number < kWarmUpRounds; ++number) {
+  const double most_s = link.parameters().most_s;
+  const uint64_t enough_ns = most_s > 0 ? base::now_ns() + static_cast<uint64_t>(most_s * 1e9 / 4) : UINT64_MAX;
+  for (; number < kWarmUpRounds && base::now_ns() < enough_ns; ++number) {
     round.ask(number);
   }
   uint64_t lost = 0;

@@ -9,20 +9,23 @@
 
 namespace ringbolt::tools::perf {
 
-/// When a run is long enough: after so many operations or so much time, and never before kLeastRunNs; or with the first
+/// When a run is long enough: after so many operations or so much time, and never before kLeastRunNs; bounded, with the
+/// first of both, after one operation at least; or with the first
 /// operation after somebody wants it to stop. Not thread-safe.
 class Pace {
  public:
   explicit Pace(const Parameters& parameters)
       : iterations_(parameters.iterations),
-        least_ns_(std::max(kLeastRunNs, static_cast<uint64_t>(parameters.duration_s * 1e9))) {}
+        is_bounded_(parameters.most_s > 0),
+        span_ns_(is_bounded_ ? static_cast<uint64_t>(parameters.most_s * 1e9)
+                             : std::max(kLeastRunNs, static_cast<uint64_t>(parameters.duration_s * 1e9))) {}
 
-  void begin(uint64_t now_ns) { end_ns_ = now_ns + least_ns_; }
+  void begin(uint64_t now_ns) { end_ns_ = now_ns + span_ns_; }
 
   /// Whether another operation is wanted after `done` of them. Hot path: looks at the clock every 16th time only.
   bool wants_more(uint64_t done) {
-    is_over_ = is_over_ || (done > 0 && is_stopped());
-    if (is_over_ || done < iterations_) {
+    is_over_ = is_over_ || (done > 0 && (is_stopped() || (is_bounded_ && done >= iterations_)));
+    if (is_over_ || done < (is_bounded_ ? 1 : iterations_)) {
       return !is_over_;
     }
     constexpr uint32_t kSkipped = 16;
@@ -34,7 +37,8 @@ class Pace {
 
  private:
   uint64_t iterations_;
-  uint64_t least_ns_;
+  bool is_bounded_;
+  uint64_t span_ns_;
   uint64_t end_ns_ = 0;
   uint32_t calls_ = 0;
   bool is_over_ = false;

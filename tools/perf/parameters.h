@@ -36,6 +36,8 @@ struct Parameters {
   uint32_t queue_pairs = 1;     ///< of bandwidth
   uint64_t iterations = 0;      ///< for each size and figure; 0: duration_s says
   double duration_s = 0;        ///< for each size and figure, if iterations is 0
+  double most_s = 0;            ///< of `matrix`: for each figure, whatever iterations says; 0: perf's own rule
+  bool may_lose = true;         ///< UC and UD; else that is a failure
   friend bool operator==(const Parameters&, const Parameters&) = default;
 };
 

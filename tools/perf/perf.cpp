@@ -56,7 +56,7 @@ int perf_run(const PerfOptions& options) {
   ends.parse = perf::parse_result;
   ends.act = [&](pair::Peer& peer, Progress& progress, bool is_client) {
     perf::Request request = perf::request_of(options);
-    request.library = verbs_path(options.verbs);
+    request.library = pair::verbs_path(options.verbs);
     return perf::run_session(request, peer, is_client, progress);
   };
   if (!options.end.empty()) {

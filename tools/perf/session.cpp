@@ -12,8 +12,6 @@
 #include "perf/counters.h"
 #include "perf/latency.h"
 #include "perf/link.h"
-#include "probe/probe_failure.h"
-#include "probe/verbs_library.h"
 #include "stop.h"
 
 namespace ringbolt::tools::perf {
@@ -121,7 +119,7 @@ Result share(Result result, const EndFacts& mine, const Request& request, Peer& 
 
 Result run_session(const Request& request, Peer& peer, bool is_client, Progress& progress) {
   pair::agree("perf", entries_of(request.parameters), peer);
-  const verbs::Library verbs = open_verbs(request.library);
+  const verbs::Library verbs = pair::open_verbs(request.library);
   const Device device(verbs, request.device, request.tuning);
   Result result;
   result.parameters = request.parameters;

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "probe/pattern.h"
-#include "probe/probe_failure.h"
-#include "probe/rounds.h"
+#include "failure.h"
+#include "pattern.h"
+#include "perf/result.h"
 
 namespace ringbolt::tools::relayed {
 namespace {
@@ -48,6 +48,51 @@ class Line {
   uint32_t peer_;
   CallOptions options_;
 };
+
+/// An answer is not the question: a message that comes back to its sender does not pass.
+constexpr uint64_t kAnswer = 0x5555'0000'0000'0000U;
+/// In a question: the last one. The asker decides when it is enough, by count or by time.
+constexpr uint64_t kLastRound = uint64_t{1} << 40U;
+
+uint64_t after_s(double seconds) { return base::now_ns() + static_cast<uint64_t>(seconds * 1e9); }
+
+void expect_word(uint64_t got, uint64_t expected) {
+  if (got != expected) {
+    throw ProbeFailure(fmt::format("message {:#x} arrived as {:#x}", expected, got));
+  }
+}
+
+void ask_rounds(Line& line, const RelayProbeOptions& options, ProbeReport& report) {
+  perf::Histogram times;
+  const uint64_t end_ns = after_s(options.phase_s);
+  bool is_last = false;
+  for (uint64_t round = 0; !is_last; ++round) {
+    const uint64_t begin = base::now_ns();
+    is_last = round + 1 == kWarmUpRounds + options.rounds || begin >= end_ns;
+    const uint64_t word = round | (is_last ? kLastRound : 0);
+    line.send_word(word);
+    expect_word(line.receive_word(), word ^ kAnswer);
+    // On a machine so busy that time runs out in the warm-up, the last round has to do.
+    if (round >= kWarmUpRounds || is_last) {
+      times.add(base::now_ns() - begin);
+    }
+  }
+  const perf::LatencyFigures found = perf::latency_figures(times, 0, true);
+  report.latency_us = found.p50_us;
+  report.latency_p99_us = found.p99_us;
+  report.latency_most_us = found.most_us;
+  report.rounds = found.rounds;
+}
+
+void answer_rounds(Line& line) {
+  bool is_last = false;
+  for (uint64_t round = 0; !is_last; ++round) {
+    const uint64_t word = line.receive_word();
+    is_last = (word & kLastRound) != 0;
+    expect_word(word & ~kLastRound, round);
+    line.send_word(word ^ kAnswer);
+  }
+}
 
 /// Some messages on their way together, and their memory.
 struct Batch {
@@ -129,7 +174,7 @@ void verify(Line& line, const RelayProbeOptions& options) {
 
 void measure(Group& group, uint32_t peer, const RelayProbeOptions& options, ProbeReport& report) {
   Line line(group, peer, options);
-  ask_rounds(line, {kWarmUpRounds, options.rounds, after_s(options.phase_s)}, report);
+  ask_rounds(line, options, report);
   stream(line, options, report);
 }
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "commands.h"
-#include "probe/report.h"
+#include "perf/probe.h"
 #include "ringbolt/group.h"
 
 namespace ringbolt::tools::relayed {

@@ -10,7 +10,6 @@
 #include "bootstrap/environment.h"
 #include "commands.h"
 #include "failure.h"
-#include "probe/probe_failure.h"
 #include "ranks/meeting.h"
 #include "ranks/start.h"
 #include "relayed/exchange.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "probe/report.h"
+#include "perf/probe.h"
 
 namespace ringbolt::tools::relayed {
 

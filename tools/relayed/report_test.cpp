@@ -6,7 +6,7 @@ namespace ringbolt::tools::relayed {
 namespace {
 
 TEST(RelayedReport, comes_back_as_it_was) {
-  const Report good{0, 3, {1, 2}, {"", false, true, 5000, 9000, 20000, 50, 1U << 20U, 123456}};
+  const Report good{0, 3, {1, 2}, {"", false, true, 2.5, 4.5, 10, 50, 1U << 20U, 123456}};
   Report bad{3, 0, {2, 1}, {}};
   bad.figures.problem = "rank 3: no \"way\" \\ to rank 0";
   EXPECT_EQ(parse("n0 says something\n" + emit(good) + "\n" + emit(bad)), (std::vector<Report>{good, bad}));

@@ -14,10 +14,10 @@ uint32_t count_of(int value) { return value > 0 ? static_cast<uint32_t>(value) :
 Abilities abilities_of(const pair::Device& device) {
   const ibv_device_attr& limits = device.limits();
   Abilities one;
-  one.has_rc = limits.max_qp_rd_atom > 0;
-  one.has_ud = limits.max_ah > 0;
+  one.has_rc = device.has_rc();
+  one.has_ud = device.has_ud();
   one.has_atomics = one.has_rc && limits.atomic_cap != IBV_ATOMIC_NONE;
-  one.counts_frames = !one.has_rc && !one.has_ud && limits.max_sge == 1;
+  one.counts_frames = device.counts_frames();
   one.most_queue_pairs = count_of(limits.max_qp);
   one.most_completions = count_of(limits.max_cqe);
   one.most_requests = count_of(limits.max_qp_wr);

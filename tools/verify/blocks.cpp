@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "verify/bytes.h"
+#include "pattern.h"
 
 namespace ringbolt::tools::verify {
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "probe/probe_failure.h"
+#include "failure.h"
 #include "verify/context.h"
 #include "verify/pace.h"
 #include "verify/rig.h"

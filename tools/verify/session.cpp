@@ -10,10 +10,8 @@
 #include "failure.h"
 #include "pair/device.h"
 #include "pair/hello.h"
-#include "probe/probe_failure.h"
-#include "probe/verbs_library.h"
+#include "pattern.h"
 #include "stop.h"
-#include "verify/bytes.h"
 #include "verify/watch.h"
 
 namespace ringbolt::tools::verify {
@@ -93,7 +91,7 @@ class Session {
   /// False if this is refused.
   bool set_up() {
     pair::agree("verify", entries_of(request_.wish), peer_);
-    verbs_ = open_verbs(request_.library);
+    verbs_ = pair::open_verbs(request_.library);
     device_.emplace(*verbs_, request_.device, request_.choice);
     const Abilities mine = abilities_of(*device_);
     peer_.tell("abilities", emit_abilities(mine));

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "json_text.h"
-#include "verify/bytes.h"
+#include "pattern.h"
 
 namespace ringbolt::tools::verify {
 

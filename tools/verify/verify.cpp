@@ -47,7 +47,7 @@ int verify_run(const VerifyOptions& given) {
   ends.parse = verify::parse_result;
   ends.act = [&](pair::Peer& peer, Progress& shown, bool is_client) {
     verify::Request request = verify::request_of(options);
-    request.library = verbs_path(options.verbs);
+    request.library = pair::verbs_path(options.verbs);
     verify::Progress progress(shown);
     return verify::run_session(request, peer, is_client, progress);
   };

@@ -1,11 +1,11 @@
 // Hot path: touches every byte of every message, twice.
-#include "verify/bytes.h"
+#include "pattern.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-namespace ringbolt::tools::verify {
+namespace ringbolt::tools {
 namespace {
 
 constexpr size_t kWordBytes = sizeof(uint64_t);
@@ -26,6 +26,9 @@ std::byte byte_at(uint64_t base, size_t place) {
 size_t head_of(size_t offset, size_t length) {
   return std::min((kWordBytes - offset % kWordBytes) % kWordBytes, length);
 }
+
+/// The step of numbers and that of places share no small multiple.
+constexpr uint64_t base_of(uint32_t number) { return (number + uint64_t{1}) * 0x9e3779b97f4a7c15U; }
 
 }  // namespace
 
@@ -64,6 +67,11 @@ bool is_filled(std::span<const std::byte> bytes, size_t offset, uint64_t base) {
       expected[lane] += kLanes * kStep;
     }
   }
+  for (size_t lane = 0; at + kWordBytes <= bytes.size(); at += kWordBytes, ++lane) {  // fewer than kLanes
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    differing[0] |= word ^ expected[lane];
+  }
   if ((differing[0] | differing[1] | differing[2] | differing[3]) != 0) {
     return false;
   }
@@ -93,4 +101,13 @@ std::optional<Difference> difference(std::span<const std::byte> bytes, size_t of
   return found.bytes == 0 ? std::nullopt : std::optional(found);
 }
 
-}  // namespace ringbolt::tools::verify
+void fill_pattern(std::span<std::byte> bytes, uint32_t number) { fill(bytes, 0, base_of(number)); }
+
+std::optional<size_t> find_mismatch(std::span<const std::byte> bytes, uint32_t number) {
+  if (is_filled(bytes, 0, base_of(number))) {
+    return std::nullopt;
+  }
+  return difference(bytes, 0, base_of(number))->first;
+}
+
+}  // namespace ringbolt::tools

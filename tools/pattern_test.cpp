@@ -1,4 +1,4 @@
-#include "probe/pattern.h"
+#include "pattern.h"
 
 #include <vector>
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-namespace ringbolt::tools::verify {
+namespace ringbolt::tools {
 
 /// One step of SplitMix64: every bit of the result depends on every bit of `value`. Thread-safe.
 constexpr uint64_t mixed(uint64_t value) {
@@ -32,4 +32,9 @@ bool is_filled(std::span<const std::byte> bytes, size_t offset, uint64_t base);
 /// Where they are not. Thread-safe.
 std::optional<Difference> difference(std::span<const std::byte> bytes, size_t offset, uint64_t base);
 
-}  // namespace ringbolt::tools::verify
+/// Pattern number `number`: a message that is stale, shifted or cut short does not pass for it. Thread-safe.
+void fill_pattern(std::span<std::byte> bytes, uint32_t number);
+/// Where `bytes` first departs from that, if anywhere. Thread-safe.
+std::optional<size_t> find_mismatch(std::span<const std::byte> bytes, uint32_t number);
+
+}  // namespace ringbolt::tools
