@@ -15,10 +15,8 @@
 #include "perf/latency.h"
 #include "perf/link.h"
 
-namespace ringbolt::tools {
+namespace ringbolt::tools::perf {
 namespace {
-
-using namespace perf;
 
 /// How long the thread of this process that waited longest for a processor, while it could have run, has done so since
 /// it began, as the kernel counts it; 0 if it does not.
@@ -56,7 +54,7 @@ pair::Transport common_transport(const pair::Device& device, Peer& peer) {
   return device.has_rc() && has_rc ? Transport::kRc : Transport::kUc;
 }
 
-ProbeReport measure(const ProbeOptions& options, Peer& peer, Progress& progress, bool is_first) {
+ProbeReport measure_both_ways(const ProbeOptions& options, Peer& peer, Progress& progress, bool is_first) {
   const verbs::Library verbs = pair::open_verbs(options.library);
   const pair::Device device(verbs, options.device, {});
   if (options.size_bytes > device.most_message_bytes()) {
@@ -94,13 +92,12 @@ ProbeReport measure(const ProbeOptions& options, Peer& peer, Progress& progress,
 }
 
 }  // namespace
+}  // namespace ringbolt::tools::perf
 
-int probe(const ProbeOptions& options) {
+int ringbolt::tools::probe(const ProbeOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   return pair::answer_as_end("probe", options, static_cast<uint64_t>(options.timeout_s * 1e9),
-                             [&](Peer& peer, Progress& progress, bool is_client) {
-                               return to_line(measure(options, peer, progress, is_client));
+                             [&](pair::Peer& peer, Progress& progress, bool is_client) {
+                               return to_line(perf::measure_both_ways(options, peer, progress, is_client));
                              });
 }
-
-}  // namespace ringbolt::tools
