@@ -1,4 +1,4 @@
-#include "bench/command_line.h"
+#include "command_line.h"
 
 #include <CLI/CLI.hpp>
 
@@ -62,7 +62,8 @@ void add_nccl_options(CLI::App* command, BenchOptions& options) {
 
 }  // namespace
 
-void define_bench(CLI::App& app, BenchOptions& options, const std::function<void()>& chosen) {
+void define_bench(CLI::App& app, Request& request) {
+  BenchOptions& options = request.bench;
   CLI::App* command = app.add_subcommand("bench", "Measure collectives, as nccl-tests does, and byte streams");
   command
       ->add_option(
@@ -104,7 +105,7 @@ void define_bench(CLI::App& app, BenchOptions& options, const std::function<void
       "  ringbolt bench all_reduce --fast --algorithm two_way_ring\n"
       "  mpirun -n 4 ringbolt bench barrier\n"
       "  ringbolt bench stream -N 3\n");
-  command->callback(chosen);
+  command->callback([&request] { request.action = [&request] { return bench_run(request.bench); }; });
 }
 
 }  // namespace ringbolt::tools::bench

@@ -1,4 +1,4 @@
-#include "check/command_line.h"
+#include "command_line.h"
 
 #include <CLI/CLI.hpp>
 
@@ -60,7 +60,8 @@ void add_how(CLI::App* command, CheckOptions& options) {
 
 }  // namespace
 
-void define_check(CLI::App& app, CheckOptions& options, const std::function<void()>& chosen) {
+void define_check(CLI::App& app, Request& request) {
+  CheckOptions& options = request.check;
   CLI::App* command = app.add_subcommand("check", "Prove that collectives give the right bits on every rank");
   add_what(command, options);
   add_how(command, options);
@@ -74,7 +75,7 @@ void define_check(CLI::App& app, CheckOptions& options, const std::function<void
       "  ringbolt check --matrix --largest 65536\n"
       "  ringbolt check --matrix --only all_reduce,reduce --repeat 100\n"
       "  mpirun -n 4 ringbolt check\n");
-  command->callback(chosen);
+  command->callback([&request] { request.action = [&request] { return check_run(request.check); }; });
 }
 
 }  // namespace ringbolt::tools::check

@@ -79,10 +79,8 @@ class Reader {
         request.wr.rdma.remote_addr =
             rig_.remote_area(index) + (piece.is_count ? kCountOffset : kContentOffset + piece.offset);
         request.wr.rdma.rkey = rig_.remote_key();
-        if (const int error = batch_.post(index, request, rig_.receive_slot(index, slot).first(piece.length))) {
-          context_.peer.fail(fmt::format("{}: ibv_post_send of a READ of {} bytes: {}", rig_.name(index), piece.length,
-                                         base::reason_of(error)));
-        }
+        batch_.must_post(index, request, rig_.receive_slot(index, slot).first(piece.length),
+                         fmt::format("a READ of {} bytes", piece.length));
       }
     }
     std::vector<uint32_t> done(rig_.queue_pairs());
@@ -93,12 +91,7 @@ class Reader {
     const Piece piece = piece_of(index, slot);
     std::atomic_thread_fence(std::memory_order_acquire);
     const std::span<const std::byte> found = rig_.receive_slot(index, slot).first(piece.length);
-    if (const auto damage = rig_.find_outside(index, slot, piece.length)) {
-      context_.tally.add(Kind::kOutside,
-                         fmt::format("queue pair {}: a READ of {} bytes wrote {} bytes around its buffer, "
-                                     "the first at offset {}",
-                                     index, piece.length, damage->bytes, damage->first));
-    }
+    batch_.judge_outside(index, slot, piece.length, fmt::format("a READ of {} bytes", piece.length));
     const uint64_t errors = context_.tally.total();
     if (piece.is_count) {
       compare_count(index, found);
@@ -166,7 +159,7 @@ class Reader {
   Outcome outcome_;
 };
 
-void be_read(const Context& context, const Rig& rig) {
+Outcome be_read(const Context& context, const Rig& rig) {
   uint64_t version = 0;
   uint64_t count = 0;
   const Part part(context.watch, title_of(context.step),
@@ -195,7 +188,7 @@ void be_read(const Context& context, const Rig& rig) {
     }
     context.watch.moved();
     if (*text == "end") {
-      return;
+      return {};
     }
   }
 }
@@ -203,24 +196,10 @@ void be_read(const Context& context, const Rig& rig) {
 }  // namespace
 
 Outcome run_read(const Context& context) {
-  const Step& step = context.step;
   RigShape shape;
-  shape.area_bytes = area_bytes_of(step);
+  shape.area_bytes = area_bytes_of(context.step);
   shape.access = IBV_ACCESS_REMOTE_READ;
-  shape.sends = context.initiates() ? step.send_depth : 1;
-  shape.receives = context.initiates() ? step.send_depth : 1;  // buffers that READs fill
-  const Rig rig(context.device, step, shape, context.choice, context.peer, static_cast<uint16_t>(step.epoch));
-  Outcome outcome;
-  if (context.initiates()) {
-    Reader reader(context, rig);
-    const Part part(context.watch, title_of(step), [&] { return reader.where(); });
-    outcome = reader.run();
-  } else {
-    be_read(context, rig);
-  }
-  context.peer.tell("done", "");
-  context.peer.await("done", "the end of the READs");
-  return outcome;
+  return run_one_sided<Reader>(context, shape, be_read);
 }
 
 }  // namespace ringbolt::tools::verify

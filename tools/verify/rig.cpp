@@ -19,12 +19,11 @@ size_t whole_lines(size_t bytes) { return pair::Region::rounded_up(bytes, kLineB
 
 }  // namespace
 
-Rig::Rig(const pair::Device& device, const Step& step, const RigShape& shape, const pair::PortChoice& choice,
-         pair::Peer& peer, uint16_t epoch)
-    : device_(device), step_(step), shape_(shape), peer_(peer), epoch_(epoch) {
-  lay_out(step.seed);
+Rig::Rig(const Context& context, const RigShape& shape, uint16_t epoch)
+    : device_(context.device), step_(context.step), shape_(shape), peer_(context.peer), epoch_(epoch) {
+  lay_out(step_.seed);
   make_queues();
-  connect(choice);
+  connect(context.choice);
 }
 
 Rig::~Rig() { (void)take_down(false); }

@@ -15,6 +15,7 @@
 #include "pair/offer.h"
 #include "pair/peer.h"
 #include "pair/queue_pair.h"
+#include "verify/context.h"
 #include "verify/step.h"
 
 namespace ringbolt::tools::verify {
@@ -41,8 +42,7 @@ class Rig {
   static constexpr size_t kGuardBytes = 64;
 
   /// `epoch`: of these queue pairs. `area_bytes` and the sizes are the same at both ends.
-  Rig(const pair::Device& device, const Step& step, const RigShape& shape, const pair::PortChoice& choice,
-      pair::Peer& peer, uint16_t epoch);
+  Rig(const Context& context, const RigShape& shape, uint16_t epoch);
   Rig(const Rig&) = delete;
   Rig& operator=(const Rig&) = delete;
   ~Rig();

@@ -15,7 +15,7 @@ Outcome run_stream(const Context& context) {
   shape.sends = sends ? step.send_depth : 1;
   // More than the sender knows of, for what comes twice.
   shape.receives = receives ? step.receive_depth + step.receive_depth / 4 + 1 : 0;
-  const Rig rig(context.device, step, shape, context.choice, context.peer, static_cast<uint16_t>(step.epoch));
+  const Rig rig(context, shape, static_cast<uint16_t>(step.epoch));
   std::optional<StreamSender> sender;
   std::optional<StreamReceiver> receiver;
   if (sends) {
@@ -30,11 +30,8 @@ Outcome run_stream(const Context& context) {
   while ((sender && !sender->is_done()) || (receiver && !receiver->is_done())) {
     const bool has_sent = sender && !sender->is_done() && sender->advance();
     const bool has_received = receiver && receiver->advance();
-    if (has_sent || has_received) {
-      context.watch.moved();
-    } else {
-      (void)context.watch.idle(sender && !sender->is_done() ? "acknowledgements of what was sent" : "messages");
-    }
+    context.watch.turn(has_sent || has_received,
+                       sender && !sender->is_done() ? "acknowledgements of what was sent" : "messages");
   }
   Outcome outcome;
   if (sender) {

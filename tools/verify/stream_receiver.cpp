@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -41,38 +42,17 @@ StreamReceiver::StreamReceiver(const Context& context, const Rig& rig, bool ackn
   }
 }
 
-uint64_t StreamReceiver::messages() const {
-  uint64_t sum = 0;
-  for (const Arrivals& lane : lanes_) {
-    sum += lane.messages();
-  }
-  return sum;
-}
-
-uint64_t StreamReceiver::bytes() const {
-  uint64_t sum = 0;
-  for (const Arrivals& lane : lanes_) {
-    sum += lane.verified_bytes();
-  }
-  return sum;
-}
-
-uint64_t StreamReceiver::lost() const {
-  uint64_t sum = 0;
-  for (const Arrivals& lane : lanes_) {
-    sum += lane.lost();
-  }
-  return sum;
+uint64_t StreamReceiver::sum(uint64_t (Arrivals::*figure)() const) const {
+  return std::accumulate(lanes_.begin(), lanes_.end(), uint64_t{0},
+                         [figure](uint64_t sum, const Arrivals& lane) { return sum + (lane.*figure)(); });
 }
 
 std::string StreamReceiver::where() const {
   std::string text;
-  for (size_t index = 0; index < lanes_.size(); ++index) {
-    constexpr size_t kMostShown = 4;
-    if (index < kMostShown) {
-      text += fmt::format("{}{}: {} received, message {} is next", text.empty() ? "" : ", ", lanes_[index].name(),
-                          lanes_[index].messages(), lanes_[index].next());
-    }
+  constexpr size_t kMostShown = 4;
+  for (size_t index = 0; index < std::min(lanes_.size(), kMostShown); ++index) {
+    text += fmt::format("{}{}: {} received, message {} is next", text.empty() ? "" : ", ", lanes_[index].name(),
+                        lanes_[index].messages(), lanes_[index].next());
   }
   return text;
 }

@@ -20,9 +20,9 @@ class StreamReceiver {
   /// Does what can be done without waiting. True if that was something. Throws ProbeFailure.
   bool advance();
   bool is_done() const { return is_done_; }
-  uint64_t messages() const;
-  uint64_t bytes() const;
-  uint64_t lost() const;
+  uint64_t messages() const { return sum(&Arrivals::messages); }
+  uint64_t bytes() const { return sum(&Arrivals::verified_bytes); }
+  uint64_t lost() const { return sum(&Arrivals::lost); }
   std::string where() const;
   /// Of an end that may break off: failed completions are no finding, and what never came is none either, as long as
   /// nothing is missing in between.
@@ -33,6 +33,7 @@ class StreamReceiver {
   void finish_early();
 
  private:
+  uint64_t sum(uint64_t (Arrivals::*figure)() const) const;
   void take(const ibv_wc& completion);
   /// Whether what does not look right does so some milliseconds later.
   template <class Look>

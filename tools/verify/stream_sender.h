@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "verify/batch.h"
 #include "verify/context.h"
 #include "verify/pace.h"
 #include "verify/rig.h"
-#include "verify/under_way.h"
 
 namespace ringbolt::tools::verify {
 
@@ -27,19 +27,17 @@ class StreamSender {
 
  private:
   struct Lane {
-    UnderWay sends;
     uint64_t settled = 0;  // the receiver awaits no more of these
     bool wants_more = true;
   };
 
   bool post(uint32_t index);
-  bool reap();
   bool take_credits();
   void look_for_end();
-  std::vector<uint64_t> posted() const;
 
   const Context& context_;
   const Rig& rig_;
+  Batch batch_;
   Pace pace_;
   uint32_t window_;
   uint64_t seed_;

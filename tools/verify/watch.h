@@ -41,6 +41,14 @@ class Watch {
   /// After one that brought nothing. `what`: the awaited, for messages. True now and then, when the caller may look at
   /// rare things too. Throws Stalled, and ProbeFailure if the peer is gone or has failed.
   bool idle(const char* what);
+  /// The one or the other.
+  void turn(bool has_moved, const char* what) {
+    if (has_moved) {
+      moved();
+    } else {
+      (void)idle(what);
+    }
+  }
 
  private:
   friend class Part;

@@ -26,12 +26,12 @@ bool is_refusal(int error) {
 /// The end that writes, round after round.
 class Writer {
  public:
-  Writer(const Context& context, const Rig& rig, uint64_t area_bytes)
+  Writer(const Context& context, const Rig& rig)
       : context_(context),
         rig_(rig),
         batch_(context, rig),
         pace_(context.step),
-        area_bytes_(area_bytes),
+        area_bytes_(area_bytes_of(context.step)),
         seed_(seed_of(context.step, context.is_client)),
         firsts_(rig.queue_pairs()),
         immediates_(rig.queue_pairs()) {}
@@ -113,10 +113,8 @@ class Writer {
       } else if (batch_.under_way(index) == 0) {
         context_.peer.fail(fmt::format("{}: ibv_post_send of a WRITE of {} bytes: {}", rig_.name(index), block.length,
                                        base::reason_of(error)));
-      } else if (batch_.reap([](uint32_t) {})) {
-        context_.watch.moved();
       } else {
-        (void)context_.watch.idle("room for another WRITE");
+        context_.watch.turn(batch_.reap([](uint32_t) {}), "room for another WRITE");
       }
     }
   }
@@ -131,9 +129,7 @@ class Writer {
         request.opcode = IBV_WR_RDMA_READ;
         request.wr.rdma.remote_addr = rig_.remote_area(index) + Rig::kGuardBytes + blocks[at].offset;
         request.wr.rdma.rkey = rig_.remote_key();
-        if (const int error = batch_.post(index, request, rig_.receive_slot(index, at).first(blocks[at].length))) {
-          context_.peer.fail(fmt::format("{}: ibv_post_send of a READ: {}", rig_.name(index), base::reason_of(error)));
-        }
+        batch_.must_post(index, request, rig_.receive_slot(index, at).first(blocks[at].length), "a READ");
       }
     }
     batch_.await_all("completions of READs", [](uint32_t) {});
@@ -155,12 +151,7 @@ class Writer {
       ++outcome.messages;
       outcome.bytes += block.length;
     }
-    if (const auto damage = rig_.find_outside(index, at, block.length)) {
-      context_.tally.add(Kind::kOutside,
-                         fmt::format("queue pair {}: a READ of {} bytes wrote {} bytes around its buffer, "
-                                     "the first at offset {}",
-                                     index, block.length, damage->bytes, damage->first));
-    }
+    batch_.judge_outside(index, at, block.length, fmt::format("a READ of {} bytes", block.length));
   }
 
   const Context& context_;
@@ -175,8 +166,8 @@ class Writer {
   bool has_immediates_ = true;
 };
 
-Outcome be_written(const Context& context, const Rig& rig, uint64_t area_bytes) {
-  WriteTarget target(context, rig, area_bytes);
+Outcome be_written(const Context& context, const Rig& rig) {
+  WriteTarget target(context, rig);
   const Part part(context.watch, title_of(context.step), [&] { return target.where(); });
   while (true) {
     if (target.poll()) {
@@ -213,25 +204,12 @@ Outcome be_written(const Context& context, const Rig& rig, uint64_t area_bytes) 
 
 Outcome run_write(const Context& context) {
   const Step& step = context.step;
-  const uint64_t area_bytes = area_bytes_of(step);
   RigShape shape;
-  shape.area_bytes = area_bytes;
+  shape.area_bytes = area_bytes_of(step);
   shape.access = IBV_ACCESS_REMOTE_WRITE | (step.has_read_back ? unsigned{IBV_ACCESS_REMOTE_READ} : 0U);
-  shape.sends = context.initiates() ? step.send_depth : 1;
   // Of the target for immediates; of the initiator the buffers that READs fill.
   shape.receives = step.send_depth;
-  const Rig rig(context.device, step, shape, context.choice, context.peer, static_cast<uint16_t>(step.epoch));
-  Outcome outcome;
-  if (context.initiates()) {
-    Writer writer(context, rig, area_bytes);
-    const Part part(context.watch, title_of(step), [&] { return writer.where(); });
-    outcome = writer.run();
-  } else {
-    outcome = be_written(context, rig, area_bytes);
-  }
-  context.peer.tell("done", "");
-  context.peer.await("done", "the end of the WRITEs");
-  return outcome;
+  return run_one_sided<Writer>(context, shape, be_written);
 }
 
 }  // namespace ringbolt::tools::verify

@@ -25,10 +25,10 @@ constexpr uint64_t kQuietWriteNs = 250'000'000;
 
 bool has_immediate(const Block& block, bool is_last) { return is_last || block.sequence % 4 == 3; }
 
-WriteTarget::WriteTarget(const Context& context, const Rig& rig, uint64_t area_bytes)
+WriteTarget::WriteTarget(const Context& context, const Rig& rig)
     : context_(context),
       rig_(rig),
-      area_bytes_(area_bytes),
+      area_bytes_(area_bytes_of(context.step)),
       seed_(seed_of(context.step, !context.is_client)),
       immediates_(rig.queue_pairs()) {
   for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {

@@ -14,7 +14,7 @@ namespace ringbolt::tools::verify {
 /// Not thread-safe.
 class WriteTarget {
  public:
-  WriteTarget(const Context& context, const Rig& rig, uint64_t area_bytes);
+  WriteTarget(const Context& context, const Rig& rig);
 
   /// Takes what was written with an immediate, and what should not have come at all. True if there was something.
   bool poll();
