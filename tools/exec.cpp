@@ -16,7 +16,7 @@
 #include "commands.h"
 #include "enter_namespace.h"
 #include "failure.h"
-#include "node_choice.h"
+#include "node_environment.h"
 #include "program_start.h"
 #include "ssh.h"
 #include "standard_descriptors.h"

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "node_environment.h"
-#include "pair/node_pair.h"
+#include "pair/two_ends.h"
 
 namespace ringbolt::tools {
 namespace {

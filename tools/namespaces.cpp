@@ -1,23 +1,36 @@
 #include "namespaces.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <sstream>
+#include <string>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/unique_fd.h"
 #include "captured.h"
-#include "carriers.h"
 #include "cluster/address_plan.h"
+#include "cluster/model.h"
 #include "cluster/read_file.h"
 #include "failure.h"
 #include "iproute.h"
@@ -26,6 +39,50 @@
 
 namespace ringbolt::tools {
 namespace {
+
+/// Waits until the kernel says that both ends of every cable of a cluster of namespaces are up, as it does up to a
+/// second after they were brought up; until then ports are down, and what is sent is lost. After 5 s it goes on
+/// without: `ringbolt status` and programs see which port has no carrier. Blocks.
+void wait_for_carriers(const cluster::Cluster& model);
+
+constexpr uint64_t kPatienceNs = 5'000'000'000;
+constexpr std::chrono::milliseconds kPause{5};
+
+/// A socket of that namespace, which asks for its interfaces. By a thread that enters it and ends: this one stays
+/// outside.
+base::UniqueFd socket_within(const std::string& path) {
+  base::UniqueFd made;
+  std::thread([&] {
+    const base::UniqueFd place(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (place.is_open() && ::setns(place.get(), CLONE_NEWNET) == 0) {
+      made.reset(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    }
+  }).join();
+  return made;
+}
+
+bool has_carrier(int socket, const std::string& netdev) {
+  ifreq request{};
+  netdev.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  return ::ioctl(socket, SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_RUNNING) != 0;
+}
+
+void wait_for_carriers(const cluster::Cluster& model) {
+  const uint64_t deadline_ns = base::now_ns() + kPatienceNs;
+  for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    std::vector<std::string> netdevs;
+    std::ranges::transform(model.nodes[node].ports, std::back_inserter(netdevs), &cluster::Port::netdev);
+    if (model.has_management) {
+      netdevs.emplace_back(cluster::kManagementNetdev);
+    }
+    const base::UniqueFd socket = socket_within(namespace_path(model.name, node));
+    for (const std::string& netdev : netdevs) {
+      while (socket.is_open() && !has_carrier(socket.get(), netdev) && base::now_ns() < deadline_ns) {
+        std::this_thread::sleep_for(kPause);
+      }
+    }
+  }
+}
 
 namespace fs = std::filesystem;
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/say.h"
+#include "bench/measure.h"
 #include "bench/parameters.h"
-#include "bench/result.h"
 #include "bench/stream.h"
 #include "collective/element.h"
 #include "commands.h"

@@ -14,7 +14,6 @@
 #include "failure.h"
 #include "ranks/meeting.h"
 #include "ranks/start.h"
-#include "ranks/texts.h"
 
 namespace ringbolt::tools {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "check/integrity.h"
 #include "check/matrix_plan.h"
-#include "check/report.h"
+#include "check/outcome.h"
 #include "last_words.h"
 #include "progress_line.h"
 #include "ringbolt/group.h"

@@ -15,8 +15,8 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
-#include "nccl/measure.h"
 #include "nccl/pair_paths.h"
+#include "nccl/plugin.h"
 #include "ranks/start.h"
 #include "table.h"
 
@@ -51,7 +51,8 @@ std::string without_plugin(const cluster::Cluster& model, const std::vector<Pair
   constexpr size_t kMost = 4;
   const size_t n_more = far.size() - std::min(far.size(), kMost);
   far.resize(std::min(far.size(), kMost));
-  return fmt::format("no: no cable joins {}{}", fmt::join(far, ", "), n_more == 0 ? "" : fmt::format(" and {} more pairs", n_more));
+  return fmt::format("no: no cable joins {}{}", fmt::join(far, ", "),
+                     n_more == 0 ? "" : fmt::format(" and {} more pairs", n_more));
 }
 
 void print_plan(const NcclOptions& options, const cluster::Cluster& model, const std::vector<PairPaths>& pairs,
@@ -69,8 +70,7 @@ void print_plan(const NcclOptions& options, const cluster::Cluster& model, const
   }
   Table table("pairs", {{"A"}, {"B"}, {"HOPS", Table::Kind::kNumber}, {"WAYS"}}, options.is_json);
   for (const PairPaths& pair : pairs) {
-    table.add({model.nodes[pair.a].name, model.nodes[pair.b].name,
-               pair.n_hops == 0 ? "" : std::to_string(pair.n_hops),
+    table.add({model.nodes[pair.a].name, model.nodes[pair.b].name, pair.n_hops == 0 ? "" : std::to_string(pair.n_hops),
                pair.ways.empty() ? "none" : fmt::format("{}", fmt::join(pair.ways, "; "))});
   }
   table.print();
@@ -183,11 +183,17 @@ int run_rank(const NcclOptions& options) {
   Connections connections(plugin, side_channel);
   const bool prints = side_channel.rank() == 0;
   uint64_t n_wrong = 0;
-  Table table("figures", {{"FROM", Table::Kind::kNumber}, {"TO", Table::Kind::kNumber}, {"SIZE", Table::Kind::kNumber},
-                          {"TIME_US", Table::Kind::kNumber}, {"ALGBW_GBPS", Table::Kind::kNumber},
-                          {"WRONG", Table::Kind::kNumber}}, true);
+  Table table("figures",
+              {{"FROM", Table::Kind::kNumber},
+               {"TO", Table::Kind::kNumber},
+               {"SIZE", Table::Kind::kNumber},
+               {"TIME_US", Table::Kind::kNumber},
+               {"ALGBW_GBPS", Table::Kind::kNumber},
+               {"WRONG", Table::Kind::kNumber}},
+              true);
   if (prints && !options.is_json) {
-    fmt::print("#  from    to        size        time   algbw  #wrong\n#                     (B)        (us)  (GB/s)\n");
+    fmt::print(
+        "#  from    to        size        time   algbw  #wrong\n#                     (B)        (us)  (GB/s)\n");
   }
   for (uint32_t from = 0; from < side_channel.n_ranks(); ++from) {
     for (uint32_t to = 0; to < side_channel.n_ranks(); ++to) {

@@ -11,10 +11,8 @@
 #include <vector>
 
 #include "pair/device.h"
-#include "pair/offer.h"
 #include "pair/peer.h"
 #include "pair/queue_pair.h"
-#include "perf/depths.h"
 #include "perf/parameters.h"
 
 namespace ringbolt::tools::perf {

@@ -41,4 +41,34 @@ class MessageRound {
   std::optional<uint32_t> owed_slot_;
 };
 
+/// One end of round trips by WRITE into one slot at the other end, which looks at the memory until both stamps are
+/// there. Not thread-safe.
+class WriteRound {
+ public:
+  WriteRound(Link& link, Peer& peer);
+
+  /// Writes message `number` and waits for that of the peer. False if it was lost, which over RC is a failure.
+  /// Throws ProbeFailure. Hot path.
+  bool ask(uint64_t number);
+  /// Answers everything until the peer says that it has "asked" all.
+  void answer_all();
+
+ private:
+  void write(uint64_t number);
+  /// Whether the peer's message `number` has come whole.
+  bool has_come(uint64_t number);
+  void check(uint64_t number);
+  /// How many completions it took.
+  int reap();
+
+  Link& link_;
+  Peer& peer_;
+  Poster poster_;
+  Patience patience_;
+  uint32_t slots_;
+  uint32_t source_slots_;
+  uint64_t sent_ = 0;
+  uint64_t completed_ = 0;
+};
+
 }  // namespace ringbolt::tools::perf

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "perf/depths.h"
-
 namespace ringbolt::tools::perf {
 namespace {
 

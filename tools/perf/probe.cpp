@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "commands.h"
 #include "pair/two_ends.h"
-#include "perf/bandwidth.h"
 #include "perf/latency.h"
 #include "perf/link.h"
 

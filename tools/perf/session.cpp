@@ -8,7 +8,6 @@
 
 #include "failure.h"
 #include "pair/device.h"
-#include "perf/bandwidth.h"
 #include "perf/counters.h"
 #include "perf/latency.h"
 #include "perf/link.h"

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
 
 #include "ringbolt/group.h"
 
@@ -21,5 +24,9 @@ void prepare_meeting();
 /// Group::join(). Throws UsageError where the environment can't be right, else FoundProblem; also if `n_ranks` is given
 /// and the group has another number: ranks that meet nobody would find nothing wrong.
 Group join(const GroupOptions& options, std::optional<uint32_t> n_ranks);
+
+/// Every rank's text, in the order of ranks, on every rank. A collective call; blocks for `timeout_ms` twice at most.
+tl::expected<std::vector<std::string>, Status> exchange_texts(Group& group, const std::string& mine,
+                                                              uint64_t timeout_ms);
 
 }  // namespace ringbolt::tools::ranks

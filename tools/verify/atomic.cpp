@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "verify/batch.h"
+#include "verify/context.h"
 #include "verify/ledger.h"
-#include "verify/pace.h"
+#include "verify/under_way.h"
 
 namespace ringbolt::tools::verify {
 namespace {

@@ -8,12 +8,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "failure.h"
-#include "verify/batch.h"
 #include "verify/context.h"
-#include "verify/pace.h"
 #include "verify/rig.h"
 #include "verify/stamp.h"
-#include "verify/stream_receiver.h"
+#include "verify/stream.h"
+#include "verify/under_way.h"
 
 namespace ringbolt::tools::verify {
 namespace {

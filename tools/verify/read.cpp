@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "verify/arrivals.h"
-#include "verify/batch.h"
-#include "verify/blocks.h"
-#include "verify/pace.h"
+#include "verify/context.h"
+#include "verify/step.h"
+#include "verify/under_way.h"
 
 namespace ringbolt::tools::verify {
 namespace {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "pair/device.h"
-#include "pair/offer.h"
 #include "pair/peer.h"
 #include "pair/queue_pair.h"
 #include "verify/context.h"

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "failure.h"
 #include "pair/device.h"
-#include "pair/hello.h"
+#include "pair/peer.h"
 #include "pattern.h"
 #include "stop.h"
 #include "verify/watch.h"

@@ -5,8 +5,8 @@
 #include "pair/peer.h"
 #include "pair/transport.h"
 #include "verify/plan.h"
-#include "verify/progress.h"
 #include "verify/result.h"
+#include "verify/watch.h"
 
 namespace ringbolt::tools::verify {
 

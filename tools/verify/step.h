@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pair/transport.h"
 
@@ -59,5 +60,19 @@ SizeRange sizes_of(const Step& step, uint32_t queue_pair);
 uint32_t size_of(const Step& step, uint32_t queue_pair, uint64_t sequence);
 /// Of what the client sends; the server's messages have another.
 inline uint64_t seed_of(const Step& step, bool is_of_client) { return is_of_client ? step.seed : ~step.seed; }
+
+/// A piece of the target's memory.
+struct Block {
+  uint64_t sequence = 0;  ///< of the blocks of its queue pair, over all rounds
+  uint64_t offset = 0;    ///< in the area
+  uint32_t length = 0;
+};
+
+/// Where a round writes or reads on one queue pair: up to `most` blocks that don't overlap, at offsets of every kind,
+/// in the order of their offsets. Both ends compute it. `first`: the sequence number of the first. Thread-safe.
+std::vector<Block> blocks_of(const Step& step, uint32_t queue_pair, uint64_t first, uint32_t most, uint64_t area_bytes);
+
+/// How large an area has to be for that, in bytes.
+uint64_t area_bytes_of(const Step& step);
 
 }  // namespace ringbolt::tools::verify

@@ -1,4 +1,4 @@
-#include "pair/node_pair.h"
+#include "pair/two_ends.h"
 
 #include <algorithm>
 #include <array>
