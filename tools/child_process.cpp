@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "enter_namespace.h"
 #include "failure.h"
+#include "namespaces.h"
 #include "program_start.h"
 
 namespace ringbolt::tools {

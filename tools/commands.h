@@ -144,15 +144,18 @@ struct DecodeOptions {
 };
 int decode(const DecodeOptions& options);
 
-struct MatrixOptions {
-  std::string cluster;
-  bool is_json = false;
-  std::string html_path;  ///< empty: none; "-": stdout
-  double timeout_s = 20;  ///< for one cable; then it has failed
+/// How much `matrix` measures one cable, or one pair of nodes.
+struct Effort {
+  double timeout_s = 20;  ///< then it has failed
   double phase_s = 0.5;   ///< for one figure; then what was measured so far counts
   uint32_t size_bytes = 1U << 20U;
-  uint32_t messages = 64;            ///< at most
-  uint32_t rounds = 2000;            ///< at most
+  uint32_t messages = 64;  ///< at most
+  uint32_t rounds = 2000;  ///< at most
+};
+struct MatrixOptions : Effort {
+  std::string cluster;
+  bool is_json = false;
+  std::string html_path;             ///< empty: none; "-": stdout
   std::vector<std::string> fail_if;  ///< thresholds.h
   bool is_neighbours = false;        ///< leaves out pairs that no cable joins
 };
@@ -372,25 +375,15 @@ struct BridgeOptions {
 int bridge_run(const BridgeOptions& options);
 
 /// One end of a measurement of matrix(), in a process of its own. Hidden. The client measures first.
-struct ProbeOptions : EndOptions {
+struct ProbeOptions : EndOptions, Effort {
   std::string library;
   std::string device;
-  double timeout_s = 20;
-  double phase_s = 0.5;
-  uint32_t size_bytes = 1U << 20U;
-  uint32_t messages = 64;
-  uint32_t rounds = 2000;
 };
 int probe(const ProbeOptions& options);
 
 /// One rank of the group that measures relayed pairs for matrix(). Hidden.
-struct RelayProbeOptions {
+struct RelayProbeOptions : Effort {
   std::vector<uint32_t> members;  ///< nodes that are in the group
-  double timeout_s = 20;
-  double phase_s = 0.5;
-  uint32_t size_bytes = 1U << 20U;
-  uint32_t messages = 64;
-  uint32_t rounds = 2000;
 };
 int relay_probe(const RelayProbeOptions& options);
 

@@ -20,7 +20,7 @@
 #include "cluster/names.h"
 #include "failure.h"
 #include "fault_file.h"
-#include "host_look.h"
+#include "host_survey.h"
 #include "iproute.h"
 #include "namespaces.h"
 #include "node_environment.h"

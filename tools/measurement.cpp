@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
@@ -21,22 +22,13 @@ std::vector<std::string> probe_words(const LiveCluster& live, const cluster::Cab
   std::vector<std::string> words{"probe",
                                  "--device",
                                  live.model.nodes[end.node].ports[end.port].name,
-                                 "--timeout",
-                                 std::to_string(options.timeout_s),
-                                 "--seconds",
-                                 std::to_string(options.phase_s),
-                                 "--size",
-                                 std::to_string(options.size_bytes),
-                                 "--messages",
-                                 std::to_string(options.messages),
-                                 "--rounds",
-                                 std::to_string(options.rounds),
                                  "--end",
                                  is_first ? "client" : "server",
                                  "--peer",
                                  "node " + live.model.nodes[other.node].name,
                                  "--library"};
   words.push_back((live.is_remote() ? live.model.prefix + "/lib/ringbolt" : library_folder()) + "/libibverbs.so.1");
+  std::ranges::copy(effort_words(options), std::back_inserter(words));
   return words;
 }
 
@@ -61,18 +53,15 @@ std::string end_of(const cluster::Cluster& model, const Direction& direction, co
 
 }  // namespace
 
+std::vector<std::string> effort_words(const Effort& effort) {
+  return {"--timeout", std::to_string(effort.timeout_s),  "--seconds",  std::to_string(effort.phase_s),
+          "--size",    std::to_string(effort.size_bytes), "--messages", std::to_string(effort.messages),
+          "--rounds",  std::to_string(effort.rounds)};
+}
+
 const char* state_text(Direction::State state) {
-  switch (state) {
-    case Direction::State::kMeasured:
-      return "measured";
-    case Direction::State::kCut:
-      return "cut";
-    case Direction::State::kUnreachable:
-      return "unreachable";
-    case Direction::State::kFailed:
-      break;
-  }
-  return "failed";
+  constexpr std::array kTexts{"measured", "cut", "failed", "unreachable"};
+  return kTexts.at(static_cast<size_t>(state));
 }
 
 std::string from_text(const cluster::Cluster& model, const Direction& direction) {

@@ -41,6 +41,9 @@ struct Direction {
   std::string far = {};  ///< how far its figures are from what they should be (far_cables.h); empty: they are not
 };
 
+/// Of the command line of who is to measure so.
+std::vector<std::string> effort_words(const Effort& effort);
+
 /// "measured", "cut", "failed" or "unreachable".
 const char* state_text(Direction::State state);
 

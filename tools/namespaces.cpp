@@ -5,12 +5,14 @@
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstring>
@@ -370,6 +372,29 @@ std::string rate_script(const std::string& netdev, uint32_t rate_mbps, uint32_t 
   return fmt::format("qdisc replace dev {} root tbf rate {}mbit burst {} limit {}\n", netdev, rate_mbps,
                      std::max<uint64_t>(bytes_per_ms, uint64_t{kLeastFrames} * mtu),
                      std::clamp(10 * bytes_per_ms, kLeastQueueBytes, kMostQueueBytes));
+}
+
+const char* enter_namespace(const char* path) {
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return "open the network namespace";
+  }
+  const int entered = ::setns(fd, CLONE_NEWNET);
+  const int refused = errno;
+  ::close(fd);
+  if (entered != 0) {
+    errno = refused;
+    return "setns";
+  }
+  // /sys/class/net shows the namespace of whoever mounted it. The mount is for this process and its children only.
+  if (::unshare(CLONE_NEWNS) != 0) {
+    return "unshare";
+  }
+  if (::mount("", "/", nullptr, MS_SLAVE | MS_REC, nullptr) != 0) {
+    return "make mounts private";
+  }
+  ::umount2("/sys", MNT_DETACH);  // whether it was a mount or not
+  return ::mount("ringbolt", "/sys", "sysfs", 0, nullptr) == 0 ? nullptr : "mount /sys";
 }
 
 }  // namespace ringbolt::tools

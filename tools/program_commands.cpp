@@ -121,8 +121,7 @@ void define_node_commands(CLI::App& app, Request& request) {
 }
 
 /// How much one cable is measured: of the command, and of the processes that it starts.
-template <class Options>
-void add_effort(CLI::App* command, Options& options) {
+void add_effort(CLI::App* command, Effort& options) {
   command->add_option("--timeout", options.timeout_s, "Give up on a cable after so many seconds")
       ->check(Real(0.1, 3600.0))
       ->capture_default_str()

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/locked_file.h"
 #include "cluster/limits.h"
-#include "ranks/meeting.h"
+#include "ranks/start.h"
 
 namespace ringbolt::tools::agent {
 namespace {

@@ -12,11 +12,10 @@
 #include "collective/element.h"
 #include "commands.h"
 #include "failure.h"
-#include "last_words.h"
 #include "page_file.h"
 #include "progress_line.h"
-#include "ranks/meeting.h"
 #include "ranks/start.h"
+#include "stop.h"
 #include "thresholds.h"
 
 namespace ringbolt::tools {

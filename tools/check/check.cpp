@@ -12,7 +12,6 @@
 #include "collective/builder.h"
 #include "commands.h"
 #include "failure.h"
-#include "ranks/meeting.h"
 #include "ranks/start.h"
 
 namespace ringbolt::tools {

@@ -6,9 +6,9 @@
 #include "check/integrity.h"
 #include "check/matrix_plan.h"
 #include "check/outcome.h"
-#include "last_words.h"
 #include "progress_line.h"
 #include "ringbolt/group.h"
+#include "stop.h"
 
 namespace ringbolt::tools::check {
 

@@ -109,15 +109,8 @@ uint64_t moved(const Counts& from, const Counts& to) { return from.is_there() ? 
 }  // namespace
 
 const char* state_text(CableFlow::State state) {
-  switch (state) {
-    case CableFlow::State::kCut:
-      return "cut";
-    case CableFlow::State::kDown:
-      return "down";
-    case CableFlow::State::kActive:
-      break;
-  }
-  return "active";
+  constexpr std::array kTexts{"active", "cut", "down"};
+  return kTexts.at(static_cast<size_t>(state));
 }
 
 std::vector<CableFlow> flows_between(const cluster::Cluster& model, const Sample& before, const Sample& now) {

@@ -15,6 +15,7 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "json_text.h"
 #include "nccl/pair_paths.h"
 #include "nccl/plugin.h"
 #include "ranks/start.h"
@@ -152,30 +153,6 @@ class Connections {
   std::vector<Pair> pairs_;
 };
 
-std::vector<std::byte> emit(const std::optional<Figure>& figure) {
-  base::ByteWriter writer;
-  if (figure) {
-    writer.put(figure->size);
-    writer.put(static_cast<uint64_t>(figure->time_us * 1000));
-    writer.put(static_cast<uint64_t>(figure->gb_per_s * 1e6));
-    writer.put(figure->n_wrong);
-  }
-  return std::move(writer).bytes();
-}
-
-Figure parse_figure(std::span<const std::byte> bytes) {
-  base::ByteReader reader(bytes);
-  Figure figure;
-  figure.size = reader.take<uint64_t>();
-  figure.time_us = static_cast<double>(reader.take<uint64_t>()) / 1000;
-  figure.gb_per_s = static_cast<double>(reader.take<uint64_t>()) / 1e6;
-  figure.n_wrong = reader.take<uint64_t>();
-  if (!reader.is_sound()) {
-    throw FoundProblem("a rank gave no figure");
-  }
-  return figure;
-}
-
 int run_rank(const NcclOptions& options) {
   bootstrap::SideChannel side_channel =
       bootstrap::SideChannel::join(bootstrap::config_from(bootstrap::environment_of_process(), bootstrap::read_file));
@@ -203,11 +180,17 @@ int run_rank(const NcclOptions& options) {
         if (side_channel.rank() == from || side_channel.rank() == to) {
           figure = measure(connections.with(side_channel.rank() == from ? to : from), from < to, size);
         }
-        const auto shares = side_channel.all_gather(emit(figure), base::now_ns() + kExchangeNs);
+        const std::string mine = to_line(figure);
+        const auto shares = side_channel.all_gather(std::as_bytes(std::span(mine)), base::now_ns() + kExchangeNs);
         if (!shares) {
           throw FoundProblem(shares.error().text);
         }
-        const Figure its = parse_figure((*shares)[to]);
+        const std::span<const std::byte> told((*shares)[to]);
+        const auto found = from_line<Figure>({reinterpret_cast<const char*>(told.data()), told.size()});
+        if (!found) {
+          throw FoundProblem("a rank gave no figure");
+        }
+        const Figure& its = *found;
         n_wrong += its.n_wrong;
         if (prints && options.is_json) {
           table.add({std::to_string(from), std::to_string(to), std::to_string(size), fmt::format("{:.2f}", its.time_us),

@@ -15,6 +15,7 @@
 #include "base/say.h"
 #include "failure.h"
 #include "node_environment.h"
+#include "pattern.h"
 
 namespace ringbolt::tools::nccl_command {
 namespace {
@@ -52,34 +53,8 @@ uint32_t rounds_of(uint64_t size) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(kBytesPerFigure / std::max<uint64_t>(size, 1), 16, 400));
 }
 
-/// Word `i` of a message: depends on sender, message and place.
-constexpr uint64_t word_of(uint64_t seed, size_t i) { return seed + (i + 1) * 0x9e3779b97f4a7c15U; }
-constexpr uint64_t seed_of(uint32_t sender, uint32_t message) {
-  return (uint64_t{sender} << 32U | message) * 0xbf58476d1ce4e5b9U;
-}
-
-void fill(std::vector<std::byte>& bytes, uint32_t sender, uint32_t message) {
-  const uint64_t seed = seed_of(sender, message);
-  for (size_t i = 0; i * sizeof seed < bytes.size(); ++i) {
-    const uint64_t word = word_of(seed, i);
-    std::memcpy(bytes.data() + i * sizeof word, &word, std::min(sizeof word, bytes.size() - i * sizeof word));
-  }
-}
-
-/// Without a branch for each word: this is part of what the bandwidth is of.
-bool holds(const std::vector<std::byte>& bytes, uint32_t sender, uint32_t message) {
-  const uint64_t seed = seed_of(sender, message);
-  const size_t n_words = bytes.size() / sizeof seed;
-  uint64_t difference = 0;
-  for (size_t i = 0; i < n_words; ++i) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + i * sizeof word, sizeof word);
-    difference |= word ^ word_of(seed, i);
-  }
-  const uint64_t last = word_of(seed, n_words);
-  const size_t at = n_words * sizeof seed;
-  return difference == 0 && std::memcmp(bytes.data() + at, &last, bytes.size() - at) == 0;
-}
+/// Of what a rank sends as message `message` of those under way.
+uint32_t pattern_of(uint32_t sender, uint32_t message) { return sender * kDepth + message; }
 
 /// Asks until it is there, which a peer that is gone never lets it be.
 template <class Ask>
@@ -141,7 +116,9 @@ void measure_rate(const Pair& pair, bool sends, uint64_t size, Figure& figure) {
   const uint32_t sender = sends ? pair.rank : pair.other;
   for (uint32_t i = 0; i < kDepth; ++i) {
     buffers[i].resize(size);
-    fill(buffers[i], sends ? sender : UINT32_MAX, i);
+    if (sends) {
+      fill_pattern(buffers[i], pattern_of(sender, i));
+    }
   }
   const uint64_t begin_ns = base::now_ns();
   for (uint32_t i = 0; i < n_messages + kDepth; ++i) {
@@ -150,7 +127,8 @@ void measure_rate(const Pair& pair, bool sends, uint64_t size, Figure& figure) {
       int length = 0;
       insist(pair, sends ? "a send to" : "a receive from",
              [&] { return pair.plugin.test(requests[i % kDepth], length); });
-      const bool is_right = sends || (static_cast<uint64_t>(length) == size && holds(buffer, sender, i % kDepth));
+      const bool is_right =
+          sends || (static_cast<uint64_t>(length) == size && !find_mismatch(buffer, pattern_of(sender, i % kDepth)));
       figure.n_wrong += is_right ? 0 : 1;
     }
     if (i < n_messages) {

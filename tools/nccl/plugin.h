@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "json_text.h"
 #include "nccl/net_abi.h"
 
 namespace ringbolt::tools::nccl_command {
@@ -49,6 +50,7 @@ struct Figure {
   double gb_per_s = 0;   ///< of eight messages at a time
   uint64_t n_wrong = 0;  ///< messages that were not what had been sent
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Figure, size, time_us, gb_per_s, n_wrong)
 
 /// The two connections between this rank and another one.
 struct Pair {

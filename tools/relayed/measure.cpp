@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -10,7 +11,7 @@
 
 #include "captured.h"
 #include "node_environment.h"
-#include "ranks/meeting.h"
+#include "ranks/start.h"
 #include "relayed/pairs.h"
 #include "relayed/report.h"
 
@@ -43,17 +44,8 @@ Launch launch_of(const LiveCluster& live, const std::vector<uint32_t>& members, 
                     is_elsewhere ? live.model.prefix + "/bin/ringbolt" : own,
                     "relay-probe",
                     "--members",
-                    fmt::format("{}", fmt::join(members, ",")),
-                    "--timeout",
-                    std::to_string(options.timeout_s),
-                    "--seconds",
-                    std::to_string(options.phase_s),
-                    "--size",
-                    std::to_string(options.size_bytes),
-                    "--messages",
-                    std::to_string(options.messages),
-                    "--rounds",
-                    std::to_string(options.rounds)};
+                    fmt::format("{}", fmt::join(members, ","))};
+  std::ranges::copy(effort_words(options), std::back_inserter(launch.command));
   for (char** variable = environ; *variable != nullptr; ++variable) {
     launch.environment.emplace_back(*variable);
   }

@@ -16,7 +16,6 @@
 #include "pattern.h"
 #include "perf/probe.h"
 #include "perf/result.h"
-#include "ranks/meeting.h"
 #include "ranks/start.h"
 #include "relayed/report.h"
 #include "ringbolt/group.h"
