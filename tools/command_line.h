@@ -86,6 +86,8 @@ void define_doctor(CLI::App& app, Request& request);
 // What several of them have.
 void add_cluster(CLI::App* command, std::string& cluster);
 void add_json(CLI::App* command, bool& is_json);
+/// What ranks are told by who starts them, hidden.
+void add_rank(CLI::App* command, RankOptions& options);
 /// --fail-if of commands that measure: thresholds.h.
 void add_thresholds(CLI::App* command, std::vector<std::string>& texts);
 

@@ -203,8 +203,16 @@ struct PairOptions : EndOptions {
   std::vector<std::string> words;  ///< of the command line, for the ends that it starts
 };
 
+/// Of commands that run themselves as ranks on all nodes. Hidden.
+struct RankOptions {
+  bool is_rank = false;             ///< one rank of the group, whatever the environment says
+  bool tells_progress = false;      ///< rank 0, to who started it
+  std::optional<uint32_t> n_ranks;  ///< of the group, or it is the wrong one
+  std::vector<std::string> words;   ///< of the command line, for the ranks that it starts
+};
+
 /// docs/nccl.md says what each is.
-struct NcclOptions {
+struct NcclOptions : RankOptions {
   std::string cluster;
   std::string plugin;   ///< empty: the one installed with this command
   std::string emulate;  ///< of test: makes a cluster of this topology for it
@@ -213,10 +221,6 @@ struct NcclOptions {
   uint64_t most = uint64_t{4} << 20U;
   uint64_t factor = 512;
   bool is_json = false;
-  bool is_rank = false;             ///< hidden: of test
-  bool tells_progress = false;      ///< hidden
-  std::optional<uint32_t> n_ranks;  ///< hidden
-  std::vector<std::string> words;   ///< hidden: this command line
 };
 int nccl_plan(const NcclOptions& options);
 int nccl_test(const NcclOptions& options);
@@ -281,7 +285,7 @@ struct PlanOptions {
 int plan_run(const PlanOptions& options);
 
 /// docs/check.md says what each is.
-struct CheckOptions {
+struct CheckOptions : RankOptions {
   std::string cluster;
   std::string scale = "ci";
   std::string algorithm;                 ///< empty: the fastest; of the matrix: each
@@ -297,15 +301,11 @@ struct CheckOptions {
   bool is_matrix = false;
   bool is_thorough = false;
   bool is_json = false;
-  bool is_rank = false;             ///< hidden: one rank of the group, whatever the environment says
-  bool tells_progress = false;      ///< hidden: rank 0 tells who started it how far it is
-  std::optional<uint32_t> n_ranks;  ///< hidden: of the group, or it is the wrong one
-  std::vector<std::string> words;   ///< of the command line, for the ranks that it starts
 };
 int check_run(const CheckOptions& options);
 
 /// docs/bench.md says what each is. Letters as nccl-tests has them.
-struct BenchOptions {
+struct BenchOptions : RankOptions {
   std::string collective;
   std::string cluster;
   std::string least = "8";
@@ -334,10 +334,6 @@ struct BenchOptions {
   uint32_t block_ms = 300;           ///< of `bench stream`
   std::vector<std::string> fail_if;  ///< thresholds.h
   bool is_json = false;
-  bool is_rank = false;             ///< hidden: one rank of the group, whatever the environment says
-  bool tells_progress = false;      ///< hidden: rank 0 tells who started it how far it is
-  std::optional<uint32_t> n_ranks;  ///< hidden: of the group, or it is the wrong one
-  std::vector<std::string> words;   ///< of the command line, for the ranks that it starts
 };
 int bench_run(const BenchOptions& options);
 

@@ -17,7 +17,6 @@
 #include "failure.h"
 #include "namespaces.h"
 #include "node_environment.h"
-#include "program_start.h"
 #include "ssh.h"
 #include "standard_descriptors.h"
 

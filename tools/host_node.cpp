@@ -25,7 +25,6 @@
 #include "namespaces.h"
 #include "node_environment.h"
 #include "port_counts.h"
-#include "port_use.h"
 #include "sysroot.h"
 
 namespace ringbolt::tools {

@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 #include "base/say.h"
-#include "captured.h"
+#include "child_process.h"
 #include "cluster/cabling.h"
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"

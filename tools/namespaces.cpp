@@ -30,7 +30,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/unique_fd.h"
-#include "captured.h"
+#include "child_process.h"
 #include "cluster/address_plan.h"
 #include "cluster/model.h"
 #include "cluster/read_file.h"

@@ -1,4 +1,4 @@
-#include "agent/meetings.h"
+#include "agent/attendance.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

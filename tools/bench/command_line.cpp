@@ -87,9 +87,7 @@ void define_bench(CLI::App& app, Request& request) {
       ->type_name("MS");
   command->add_flag("--json", options.is_json, "Print JSON");
   add_thresholds(command, options.fail_if);
-  command->add_flag("--as-rank", options.is_rank)->group("");
-  command->add_flag("--tell-progress", options.tells_progress)->group("");
-  command->add_option("--of", options.n_ranks)->group("")->transform(Whole(1, UINT32_MAX));
+  add_rank(command, options);
   command->footer(
       "Runs itself on all nodes of the cluster; started by a launcher that says which rank it is, it is that rank.\n"
       "A time is the mean, over calls, of the slowest rank's. After timing, one more call is compared with what it "

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "bridge/place.h"
 #include "bridge/relay.h"
 #include "bridge/sockets.h"
 #include "stream/stream.h"

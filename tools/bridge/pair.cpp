@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bridge/relay.h"
-#include "exposition.h"
+#include "scrape_server.h"
 #include "stream/statistics.h"
 
 namespace ringbolt::tools::bridge {

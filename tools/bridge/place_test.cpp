@@ -1,4 +1,4 @@
-#include "bridge/place.h"
+#include "bridge/sockets.h"
 
 #include <gtest/gtest.h>
 

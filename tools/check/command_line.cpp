@@ -53,9 +53,7 @@ void add_how(CLI::App* command, CheckOptions& options) {
       ->check(Real(0.001, 1e6))
       ->type_name("S");
   command->add_flag("--json", options.is_json, "Print JSON");
-  command->add_flag("--as-rank", options.is_rank)->group("");
-  command->add_flag("--tell-progress", options.tells_progress)->group("");
-  command->add_option("--of", options.n_ranks)->group("")->transform(Whole(1, UINT32_MAX));
+  add_rank(command, options);
 }
 
 }  // namespace

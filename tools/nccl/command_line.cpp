@@ -44,9 +44,7 @@ void define_nccl(CLI::App& app, Request& request) {
       ->transform(Whole(uint64_t{2}, uint64_t{1} << 20U))
       ->capture_default_str()
       ->type_name("N");
-  test->add_flag("--as-rank", options.is_rank)->group("");
-  test->add_flag("--tell-progress", options.tells_progress)->group("");
-  test->add_option("--of", options.n_ranks)->group("")->transform(Whole(1U, 1024U));
+  add_rank(test, options);
   test->footer(
       "Times are half the mean round trip of one message; bandwidth is that of eight messages at a time, of bytes "
       "that\n"

@@ -11,42 +11,62 @@
 
 namespace ringbolt::tools::perf {
 
-MessageRound::MessageRound(Link& link, Peer& peer)
+Round::Round(Link& link, Peer& peer, ibv_wr_opcode opcode)
     : link_(link),
       peer_(peer),
-      poster_(link, peer, IBV_WR_SEND),
+      poster_(link, peer, opcode),
       patience_(link, peer, "a message of the round trips"),
       slots_(slots_used(link.depths().send_slots, link.theirs().window)),
       source_slots_(slots_used(link.theirs().send_slots, link.depths().receive_slots)) {}
 
-void MessageRound::send(uint64_t number) {
-  const std::span<std::byte> slot = link_.send_slot(0, number % slots_);
-  write_stamp(slot, stamp_of(link_.seed(), number));
-  poster_.add(0, slot, 0);
+std::span<std::byte> Round::stamped_slot(uint64_t sequence) {
+  const std::span<std::byte> slot = link_.send_slot(0, sequence % slots_);
+  write_stamp(slot, stamp_of(link_.seed(), sequence));
+  return slot;
+}
+
+void Round::post(std::span<std::byte> slot, uint64_t remote_address) {
+  poster_.add(0, slot, remote_address);
   poster_.post(0);
   ++sent_;
-  repay();
-  // As perftest does. Some devices push what is posted only while somebody polls for it.
+}
+
+void Round::await_posted(const char* what) {
   while (completed_ < sent_) {
-    reap();
+    if (reap(what) == 0) {
+      patience_.wait();
+    }
   }
+}
+
+int Round::reap(const char* what) {
+  std::array<ibv_wc, 4> completions;
+  const int count = link_.poll(link_.send_cq(), completions, what);
+  for (int i = 0; i < count; ++i) {
+    completed_ += static_cast<uint32_t>(completions[static_cast<size_t>(i)].wr_id);
+  }
+  return count;
+}
+
+bool Round::has_lost() {
+  constexpr uint64_t kLostNs = 50'000'000;
+  if (!patience_.wait() || link_.is_reliable() || patience_.silent_ns() <= kLostNs) {
+    return false;
+  }
+  patience_.renew();
+  return true;
+}
+
+void MessageRound::send(uint64_t number) {
+  post(stamped_slot(number), 0);
+  repay();
+  await_posted("what was sent");
 }
 
 void MessageRound::repay() {
   if (owed_slot_) {
     link_.post_receive(0, *owed_slot_);
     owed_slot_.reset();
-  }
-}
-
-void MessageRound::reap() {
-  std::array<ibv_wc, 4> completions;
-  const int count = link_.poll(link_.send_cq(), completions, "what was sent");
-  if (count == 0) {
-    patience_.wait();
-  }
-  for (int i = 0; i < count; ++i) {
-    completed_ += static_cast<uint32_t>(completions[static_cast<size_t>(i)].wr_id);
   }
 }
 
@@ -79,7 +99,6 @@ std::optional<uint64_t> MessageRound::take() {
 }
 
 bool MessageRound::ask(uint64_t number) {
-  constexpr uint64_t kLostNs = 50'000'000;
   expected_ = number;
   send(number);
   while (true) {
@@ -88,8 +107,7 @@ bool MessageRound::ask(uint64_t number) {
       if (*got == number) {
         return true;
       }
-    } else if (patience_.wait() && !link_.is_reliable() && patience_.silent_ns() > kLostNs) {
-      patience_.renew();
+    } else if (has_lost()) {
       return false;
     }
   }
@@ -106,36 +124,10 @@ void MessageRound::answer_all() {
   }
 }
 
-WriteRound::WriteRound(Link& link, Peer& peer)
-    : link_(link),
-      peer_(peer),
-      poster_(link, peer, IBV_WR_RDMA_WRITE),
-      patience_(link, peer, "a message of the round trips"),
-      slots_(slots_used(link.depths().send_slots, link.theirs().window)),
-      source_slots_(slots_used(link.theirs().send_slots, link.depths().receive_slots)) {}
-
 void WriteRound::write(uint64_t number) {
   // Numbers begin at 1, so that memory that was never written is no message.
-  const uint64_t sequence = number + 1;
-  const std::span<std::byte> slot = link_.send_slot(0, sequence % slots_);
-  write_stamp(slot, stamp_of(link_.seed(), sequence));
-  poster_.add(0, slot, link_.remote_receive_address(0, 0));
-  poster_.post(0);
-  ++sent_;
-  while (completed_ < sent_) {  // as perftest does
-    if (reap() == 0) {
-      patience_.wait();
-    }
-  }
-}
-
-int WriteRound::reap() {
-  std::array<ibv_wc, 4> completions;
-  const int count = link_.poll(link_.send_cq(), completions, "a WRITE");
-  for (int i = 0; i < count; ++i) {
-    completed_ += static_cast<uint32_t>(completions[static_cast<size_t>(i)].wr_id);
-  }
-  return count;
+  post(stamped_slot(number + 1), link_.remote_receive_address(0, 0));
+  await_posted("a WRITE");
 }
 
 bool WriteRound::has_come(uint64_t number) {
@@ -151,7 +143,7 @@ bool WriteRound::has_come(uint64_t number) {
       return true;
     }
   }
-  reap();
+  reap("a WRITE");
   return false;
 }
 
@@ -169,11 +161,9 @@ void WriteRound::check(uint64_t number) {
 }
 
 bool WriteRound::ask(uint64_t number) {
-  constexpr uint64_t kLostNs = 50'000'000;
   write(number);
   while (!has_come(number)) {
-    if (patience_.wait() && !link_.is_reliable() && patience_.silent_ns() > kLostNs) {
-      patience_.renew();
+    if (has_lost()) {
       return false;
     }
   }

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "captured.h"
+#include "child_process.h"
 #include "node_environment.h"
 #include "ranks/start.h"
 #include "relayed/pairs.h"
