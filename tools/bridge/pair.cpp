@@ -1,40 +1,20 @@
 #include "bridge/pair.h"
 
 #include <cerrno>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "bridge/relay.h"
 #include "scrape_server.h"
-#include "stream/statistics.h"
 
 namespace ringbolt::tools::bridge {
 namespace {
 
-/// What the connections of a pair have done, those that are open included. A value.
-struct Tally {
-  std::string listen;
-  std::string connect;
-  uint64_t open = 0;
-  uint64_t accepted = 0;
-  Moved moved;
-  stream::Statistics fabric;
-  std::map<std::string, uint64_t> closed;  ///< by reason; connections that were never made, too
+constexpr int kMostAccepts = 64;            // of one turn, so that connections have theirs
+constexpr uint64_t kPauseNs = 100'000'000;  // where no descriptor is left: one may come back
 
-  /// Adds what one connection has done.
-  void add(const Moved& of_relay, const stream::Statistics& of_stream);
-  /// "tcp:127.0.0.1:6379 -> rdma:10.0.0.2:6379: 12 connections, 1034 bytes there, 88 back; socket-closed 12".
-  std::string text() const;
-};
-
-/// What Prometheus reads. `memory_bytes`: of the budget, that the buffers of all streams take. Pure.
-std::string tallies_exposition(const std::vector<Tally>& pairs, uint64_t memory_bytes, bool is_draining);
+bool is_exhausted(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
 struct TallyMetric {
   const char* name;  ///< without "ringbolt_bridge_"
@@ -73,58 +53,6 @@ std::string labels_of_pair(const Tally& one) {
 void add_head(std::string& text, const char* name, const char* type, const char* help) {
   text += fmt::format("# HELP ringbolt_bridge_{0} {2}\n# TYPE ringbolt_bridge_{0} {1}\n", name, type, help);
 }
-
-void Tally::add(const Moved& of_relay, const stream::Statistics& of_stream) {
-  moved.to_fabric_bytes += of_relay.to_fabric_bytes;
-  moved.to_socket_bytes += of_relay.to_socket_bytes;
-  moved.socket_stalls += of_relay.socket_stalls;
-  fabric.messages_sent += of_stream.messages_sent;
-  fabric.messages_received += of_stream.messages_received;
-  fabric.announcements_sent += of_stream.announcements_sent;
-  fabric.announcements_received += of_stream.announcements_received;
-  fabric.stalls += of_stream.stalls;
-  fabric.stall_ns += of_stream.stall_ns;
-}
-
-std::string Tally::text() const {
-  const bool is_forward = !listen.starts_with("rdma:");
-  const uint64_t there = is_forward ? moved.to_fabric_bytes : moved.to_socket_bytes;
-  const uint64_t back = is_forward ? moved.to_socket_bytes : moved.to_fabric_bytes;
-  std::string text =
-      fmt::format("{} -> {}: {} connections, {} bytes there, {} back", listen, connect, accepted, there, back);
-  const char* mark = "; ";
-  for (const auto& [reason, count] : closed) {
-    text += fmt::format("{}{} {}", mark, reason, count);
-    mark = ", ";
-  }
-  return text;
-}
-
-std::string tallies_exposition(const std::vector<Tally>& pairs, uint64_t memory_bytes, bool is_draining) {
-  std::string text = build_exposition();
-  for (const TallyMetric& metric : kTallyMetrics) {
-    add_head(text, metric.name, metric.type, metric.help);
-    for (const Tally& one : pairs) {
-      text += fmt::format("ringbolt_bridge_{}{{{}}} {}\n", metric.name, labels_of_pair(one), metric.value(one));
-    }
-  }
-  add_head(text, "closed_total", "counter", "Connections that ended, or never came about, by reason");
-  for (const Tally& one : pairs) {
-    for (const auto& [reason, count] : one.closed) {
-      text += fmt::format("ringbolt_bridge_closed_total{{{},reason=\"{}\"}} {}\n", labels_of_pair(one), reason, count);
-    }
-  }
-  add_head(text, "memory_bytes", "gauge", "Memory of the budget that the buffers of streams take");
-  text += fmt::format("ringbolt_bridge_memory_bytes {}\n", memory_bytes);
-  add_head(text, "draining", "gauge", "1: a signal has come, and no new connections are taken");
-  text += fmt::format("ringbolt_bridge_draining {}\n", is_draining ? 1 : 0);
-  return text;
-}
-
-constexpr int kMostAccepts = 64;            // of one turn, so that connections have theirs
-constexpr uint64_t kPauseNs = 100'000'000;  // where no descriptor is left: one may come back
-
-bool is_exhausted(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
 }  // namespace
 
@@ -299,6 +227,53 @@ void Pair::on_ended(Connection& connection, const std::string& reason, const std
   const auto found = connections_.find(&connection);
   ended_.push_back(std::move(found->second));
   connections_.erase(found);
+}
+
+void Tally::add(const Moved& of_relay, const stream::Statistics& of_stream) {
+  moved.to_fabric_bytes += of_relay.to_fabric_bytes;
+  moved.to_socket_bytes += of_relay.to_socket_bytes;
+  moved.socket_stalls += of_relay.socket_stalls;
+  fabric.messages_sent += of_stream.messages_sent;
+  fabric.messages_received += of_stream.messages_received;
+  fabric.announcements_sent += of_stream.announcements_sent;
+  fabric.announcements_received += of_stream.announcements_received;
+  fabric.stalls += of_stream.stalls;
+  fabric.stall_ns += of_stream.stall_ns;
+}
+
+std::string Tally::text() const {
+  const bool is_forward = !listen.starts_with("rdma:");
+  const uint64_t there = is_forward ? moved.to_fabric_bytes : moved.to_socket_bytes;
+  const uint64_t back = is_forward ? moved.to_socket_bytes : moved.to_fabric_bytes;
+  std::string text =
+      fmt::format("{} -> {}: {} connections, {} bytes there, {} back", listen, connect, accepted, there, back);
+  const char* mark = "; ";
+  for (const auto& [reason, count] : closed) {
+    text += fmt::format("{}{} {}", mark, reason, count);
+    mark = ", ";
+  }
+  return text;
+}
+
+std::string tallies_exposition(const std::vector<Tally>& pairs, uint64_t memory_bytes, bool is_draining) {
+  std::string text = build_exposition();
+  for (const TallyMetric& metric : kTallyMetrics) {
+    add_head(text, metric.name, metric.type, metric.help);
+    for (const Tally& one : pairs) {
+      text += fmt::format("ringbolt_bridge_{}{{{}}} {}\n", metric.name, labels_of_pair(one), metric.value(one));
+    }
+  }
+  add_head(text, "closed_total", "counter", "Connections that ended, or never came about, by reason");
+  for (const Tally& one : pairs) {
+    for (const auto& [reason, count] : one.closed) {
+      text += fmt::format("ringbolt_bridge_closed_total{{{},reason=\"{}\"}} {}\n", labels_of_pair(one), reason, count);
+    }
+  }
+  add_head(text, "memory_bytes", "gauge", "Memory of the budget that the buffers of streams take");
+  text += fmt::format("ringbolt_bridge_memory_bytes {}\n", memory_bytes);
+  add_head(text, "draining", "gauge", "1: a signal has come, and no new connections are taken");
+  text += fmt::format("ringbolt_bridge_draining {}\n", is_draining ? 1 : 0);
+  return text;
 }
 
 }  // namespace ringbolt::tools::bridge
