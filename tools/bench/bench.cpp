@@ -8,7 +8,7 @@
 #include "base/say.h"
 #include "bench/measure.h"
 #include "bench/parameters.h"
-#include "bench/stream.h"
+#include "bench/stream_blocks.h"
 #include "collective/element.h"
 #include "commands.h"
 #include "failure.h"

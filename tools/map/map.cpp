@@ -26,7 +26,6 @@
 #include "commands.h"
 #include "failure.h"
 #include "hosts.h"
-#include "map/flow.h"
 #include "map/view.h"
 #include "port_counts.h"
 #include "progress_line.h"

@@ -8,7 +8,6 @@
 #include "pair/peer.h"
 #include "perf/link.h"
 #include "perf/pace.h"
-#include "perf/patience.h"
 #include "perf/poster.h"
 #include "perf/sender.h"
 

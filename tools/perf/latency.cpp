@@ -14,8 +14,6 @@
 #include "perf/histogram.h"
 #include "perf/message_round.h"
 #include "perf/pace.h"
-#include "perf/patience.h"
-#include "perf/receiver.h"
 #include "perf/sender.h"
 
 namespace ringbolt::tools::perf {

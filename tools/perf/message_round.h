@@ -5,7 +5,7 @@
 
 #include "pair/peer.h"
 #include "perf/link.h"
-#include "perf/patience.h"
+#include "perf/pace.h"
 #include "perf/poster.h"
 
 namespace ringbolt::tools::perf {

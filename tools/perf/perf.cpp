@@ -8,7 +8,6 @@
 #include "commands.h"
 #include "failure.h"
 #include "page_file.h"
-#include "pair/request.h"
 #include "pair/two_ends.h"
 #include "perf/result.h"
 #include "perf/session.h"

@@ -9,7 +9,6 @@
 #include "base/say.h"
 #include "commands.h"
 #include "failure.h"
-#include "pair/request.h"
 #include "pair/two_ends.h"
 #include "verify/result.h"
 #include "verify/session.h"
