@@ -30,14 +30,6 @@ struct CapturedDatagram {
   bool is_cut = false;               ///< the capture holds only its beginning
 };
 
-/// Whether the bytes begin as a capture file of tcpdump or Wireshark does, in the classic format or as pcapng.
-bool is_capture(std::span<const std::byte> file);
-
-/// The IP datagrams of a capture file, in its order; other frames are left out. Links: Ethernet (also with VLAN tags),
-/// raw IP, Linux "any" (both versions), BSD loopback. Throws UsageError naming `path` when the file breaks off in its
-/// headers or has another link type; a last packet that breaks off is left out.
-std::vector<CapturedDatagram> read_capture(const std::string& path, std::span<const std::byte> file);
-
 constexpr uint32_t kMicroseconds = 0xa1b2c3d4;
 constexpr uint32_t kNanoseconds = 0xa1b23c4d;
 constexpr uint32_t kSectionHeader = 0x0a0d0d0a;  // the same in either byte order
@@ -219,6 +211,7 @@ std::vector<CapturedDatagram> read_blocks(const std::string& path, std::span<con
   return out;
 }
 
+/// Whether the bytes begin as a capture file of tcpdump or Wireshark does, in the classic format or as pcapng.
 bool is_capture(std::span<const std::byte> file) {
   const uint32_t magic = first_word(file);
   const uint32_t swapped = __builtin_bswap32(magic);
@@ -226,6 +219,9 @@ bool is_capture(std::span<const std::byte> file) {
          swapped == kNanoseconds;
 }
 
+/// The IP datagrams of a capture file, in its order; other frames are left out. Links: Ethernet (also with VLAN tags),
+/// raw IP, Linux "any" (both versions), BSD loopback. Throws UsageError naming `path` when the file breaks off in its
+/// headers or has another link type; a last packet that breaks off is left out.
 std::vector<CapturedDatagram> read_capture(const std::string& path, std::span<const std::byte> file) {
   const uint32_t magic = first_word(file);
   if (magic == kSectionHeader) {

@@ -22,7 +22,6 @@
 #include "base/variables.h"
 #include "cli/formatter.h"
 #include "cli/help.h"
-#include "cli/usage.h"
 #include "cli/words.h"
 #include "command_line.h"
 #include "commands.h"

@@ -42,11 +42,6 @@
 namespace ringbolt::tools {
 namespace {
 
-/// Waits until the kernel says that both ends of every cable of a cluster of namespaces are up, as it does up to a
-/// second after they were brought up; until then ports are down, and what is sent is lost. After 5 s it goes on
-/// without: `ringbolt status` and programs see which port has no carrier. Blocks.
-void wait_for_carriers(const cluster::Cluster& model);
-
 constexpr uint64_t kPatienceNs = 5'000'000'000;
 constexpr std::chrono::milliseconds kPause{5};
 
@@ -69,6 +64,9 @@ bool has_carrier(int socket, const std::string& netdev) {
   return ::ioctl(socket, SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_RUNNING) != 0;
 }
 
+/// Waits until the kernel says that both ends of every cable of a cluster of namespaces are up, as it does up to a
+/// second after they were brought up; until then ports are down, and what is sent is lost. After 5 s it goes on
+/// without: `ringbolt status` and programs see which port has no carrier. Blocks.
 void wait_for_carriers(const cluster::Cluster& model) {
   const uint64_t deadline_ns = base::now_ns() + kPatienceNs;
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {

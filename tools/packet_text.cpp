@@ -25,9 +25,6 @@
 namespace ringbolt::tools {
 namespace {
 
-/// A connection management datagram in words: "REQ id 0x7d633cb2 service TCP port 7174 ...".
-std::string describe_cm(wire::MadIn mad);
-
 std::string service_of(uint64_t id) {
   const uint16_t port = wire::cm_service_port(id);
   switch (wire::cm_port_space(id)) {
@@ -95,6 +92,7 @@ struct Words {
   }
 };
 
+/// A connection management datagram in words: "REQ id 0x7d633cb2 service TCP port 7174 ...".
 std::string describe_cm(wire::MadIn mad) {
   const auto message = wire::parse_cm(mad);
   if (!message) {

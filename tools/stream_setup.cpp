@@ -31,12 +31,6 @@ using StreamRecord = std::map<std::string, std::vector<std::string>>;
 /// <runtime folder>/streams, where the records lie.
 std::string stream_record_folder(const cluster::RuntimeDir& dir);
 
-/// What is remembered of the cluster; empty: nothing. Throws base::Error if the file is damaged.
-StreamRecord read_stream_record(const cluster::RuntimeDir& dir, const std::string& cluster);
-
-/// Remembers this in place of what was; an empty record: forgets. Whole at any moment. Throws base::Error.
-void write_stream_record(const cluster::RuntimeDir& dir, const std::string& cluster, const StreamRecord& record);
-
 constexpr size_t kMostStreamRecordBytes = size_t{1} << 20U;
 
 std::string path_of(const cluster::RuntimeDir& dir, const std::string& cluster) {
@@ -55,6 +49,7 @@ StreamRecord checked(StreamRecord record, const std::string& path) {
 
 std::string stream_record_folder(const cluster::RuntimeDir& dir) { return dir.root() + "/streams"; }
 
+/// What is remembered of the cluster; empty: nothing. Throws base::Error if the file is damaged.
 StreamRecord read_stream_record(const cluster::RuntimeDir& dir, const std::string& cluster) {
   const std::string path = path_of(dir, cluster);
   if (::access(path.c_str(), F_OK) != 0) {
@@ -71,6 +66,7 @@ StreamRecord read_stream_record(const cluster::RuntimeDir& dir, const std::strin
   }
 }
 
+/// Remembers this in place of what was; an empty record: forgets. Whole at any moment. Throws base::Error.
 void write_stream_record(const cluster::RuntimeDir& dir, const std::string& cluster, const StreamRecord& record) {
   const std::string path = path_of(dir, cluster);
   if (record.empty()) {

@@ -25,7 +25,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "bench/statistics.h"
+#include "bench/measure.h"
 #include "failure.h"
 #include "ringbolt/byte_stream.h"
 

@@ -9,7 +9,7 @@
 #include "base/crc.h"
 #include "collective/builder.h"
 #include "collective/element.h"
-#include "ranks/memory.h"
+#include "ranks/work.h"
 
 namespace ringbolt::tools::check {
 namespace {

@@ -26,11 +26,6 @@ class App;
 namespace ringbolt::tools {
 namespace {
 
-/// Prints what the last of `words` may become, a word a line, commands with a tab and what they do: the shells' files
-/// in completion/ ask so. `words` follow "ringbolt"; the last is what was typed so far, perhaps nothing. Nothing is
-/// printed where a file may stand.
-int complete(const CLI::App& app, const std::vector<std::string>& words);
-
 /// A command line up to the word that is being typed.
 struct Typed {
   const CLI::App* command;
@@ -157,6 +152,9 @@ Typed without_help(const CLI::App& app, const std::vector<std::string>& words) {
   return is_help ? read(app, {words.begin() + 1, words.end()}) : read(app, words);
 }
 
+/// Prints what the last of `words` may become, a word a line, commands with a tab and what they do: the shells' files
+/// in completion/ ask so. `words` follow "ringbolt"; the last is what was typed so far, perhaps nothing. Nothing is
+/// printed where a file may stand.
 int complete(const CLI::App& app, const std::vector<std::string>& words) {
   const std::string& begun = words.back();
   try {

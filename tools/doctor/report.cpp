@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/gather.h"
-#include "html_report.h"
+#include "heat_map.h"
 #include "node_environment.h"
 #include "table.h"
 

@@ -37,12 +37,6 @@ struct PairPaths {
   std::vector<std::string> ways = {};  ///< "n0:en2-n1:en3", "n1", "n1, n2": a cable, or who relays
 };
 
-/// Of all pairs a < b, over cables that are up. [cables] of `is_up`. Pure.
-std::vector<PairPaths> pair_paths(const cluster::Cluster& model, const std::vector<bool>& is_up);
-
-/// An order of nodes in which each shares a cable with the next, and the last with the first; empty: there is none.
-std::vector<uint32_t> channel_order(const cluster::Cluster& model, const std::vector<bool>& is_up);
-
 /// A node of that number: 0 is nobody's.
 circuit::NodeId id_of(uint32_t node) { return node + 1; }
 
@@ -60,6 +54,7 @@ std::string way_text(const cluster::Cluster& model, const circuit::Path& path) {
   return fmt::format("by {}", fmt::join(relays, ", "));
 }
 
+/// Of all pairs a < b, over cables that are up. [cables] of `is_up`. Pure.
 std::vector<PairPaths> pair_paths(const cluster::Cluster& model, const std::vector<bool>& is_up) {
   std::vector<circuit::Link> links;
   for (size_t i = 0; i < model.cables.size(); ++i) {
@@ -96,6 +91,7 @@ std::vector<PairPaths> pair_paths(const cluster::Cluster& model, const std::vect
   return pairs;
 }
 
+/// An order of nodes in which each shares a cable with the next, and the last with the first; empty: there is none.
 std::vector<uint32_t> channel_order(const cluster::Cluster& model, const std::vector<bool>& is_up) {
   const size_t n = model.nodes.size();
   if (n == 2) {

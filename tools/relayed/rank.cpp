@@ -17,15 +17,11 @@
 #include "perf/probe.h"
 #include "perf/result.h"
 #include "ranks/start.h"
-#include "relayed/report.h"
+#include "relayed/measure.h"
 #include "ringbolt/group.h"
 
 namespace ringbolt::tools::relayed {
 namespace {
-
-/// Measures this rank's sending to `peer`, which calls answer(): round trips of 8 bytes, then messages whose every byte
-/// the peer verifies. Blocks for the options' time limit at most for each message. Throws ProbeFailure.
-void measure(Group& group, uint32_t peer, const RelayProbeOptions& options, ProbeReport& report);
 
 /// The other side of it.
 void answer(Group& group, uint32_t peer, const RelayProbeOptions& options);
@@ -186,6 +182,8 @@ void verify(Line& line, const RelayProbeOptions& options) {
   line.send_word((uint64_t{options.size_bytes} * received) ^ kAnswer);
 }
 
+/// Measures this rank's sending to `peer`, which calls answer(): round trips of 8 bytes, then messages whose every byte
+/// the peer verifies. Blocks for the options' time limit at most for each message. Throws ProbeFailure.
 void measure(Group& group, uint32_t peer, const RelayProbeOptions& options, ProbeReport& report) {
   Line line(group, peer, options);
   ask_rounds(line, options, report);

@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "cluster/topology.h"
-#include "relayed/pairs.h"
-#include "relayed/report.h"
+#include "relayed/measure.h"
 
 namespace ringbolt::tools::relayed {
 namespace {

@@ -66,13 +66,11 @@ class WriteTarget {
   uint64_t all_ = 0;
 };
 
-/// Every fourth block, and the last of a round, is written with an immediate, if the device has such.
-bool has_immediate(const Block& block, bool is_last);
-
 /// Where a completion proves that the data is there, so much of a delay is a finding and not a difference.
 constexpr uint64_t kLateNs = 1'000'000;
 constexpr uint64_t kQuietWriteNs = 250'000'000;
 
+/// Every fourth block, and the last of a round, is written with an immediate, if the device has such.
 bool has_immediate(const Block& block, bool is_last) { return is_last || block.sequence % 4 == 3; }
 
 WriteTarget::WriteTarget(const Context& context, const Rig& rig)
