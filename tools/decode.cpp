@@ -323,7 +323,7 @@ void list_text(const std::string& path, std::string_view text, Listing& listing)
   }
 }
 
-bool is_text(std::string_view file) {
+bool is_printable(std::string_view file) {
   return std::ranges::all_of(file.substr(0, 4096), [](char c) {
     return std::isprint(static_cast<unsigned char>(c)) != 0 || std::isspace(static_cast<unsigned char>(c)) != 0;
   });
@@ -340,7 +340,7 @@ int decode(const DecodeOptions& options) {
   Listing listing;
   if (is_capture(file)) {
     list_capture(options.path, file, listing);
-  } else if (is_text(text)) {
+  } else if (is_printable(text)) {
     list_text(options.path, text, listing);
   } else {
     const auto packets = describe_stream(file);
