@@ -52,8 +52,9 @@ void add_retries(CLI::App* command, PairOptions& options) {
 
 void add_line_rate(CLI::App* command, PairOptions& options) {
   command
-      ->add_option("--line-rate", options.line_rate_gbps,
-                   "Gb/s that no figure can exceed (default: what the port says; 0: judge nothing)")
+      ->add_option(
+          "--line-rate", options.line_rate_gbps,
+          "Gb/s that no figure can exceed (default: what the port says, unless it is Ringbolt's; 0: judge nothing)")
       ->check(Real(0.0, 1e6))
       ->type_name("GBPS");
 }

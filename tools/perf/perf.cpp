@@ -12,6 +12,7 @@
 #include "failure.h"
 #include "page_file.h"
 #include "pair/device.h"
+#include "pair/line_rate.h"
 #include "pair/peer.h"
 #include "pair/two_ends.h"
 #include "perf/counters.h"
@@ -185,8 +186,7 @@ bool agree_to_go_on(Peer& peer) {
 /// Those that the system shows; of our own library, which shows some to programs of `ringbolt run` alone, its file's.
 std::optional<PortCounters> counters_of(const Device& device, const Request& request) {
   const std::optional<PortCounters> shown = read_port_counters(counters_root(), device.name(), device.port());
-  const bool is_ours = request.library.find("/lib/ringbolt/") != std::string::npos;
-  return shown || !is_ours ? shown : read_own_counters(device.name());
+  return shown || !pair::is_ringbolts(request.library) ? shown : read_own_counters(device.name());
 }
 
 EndFacts facts_of(const Device& device, const Request& request, const std::optional<PortCounters>& before,
@@ -199,17 +199,6 @@ EndFacts facts_of(const Device& device, const Request& request, const std::optio
     facts.received_bytes = after->received_bytes - before->received_bytes;
   }
   return facts;
-}
-
-double line_rate(const Tuning& tuning, const std::vector<EndFacts>& ends) {
-  if (tuning.line_rate_gbps >= 0) {
-    return tuning.line_rate_gbps;
-  }
-  double slowest = 0;
-  for (const EndFacts& end : ends) {
-    slowest = slowest == 0 || (end.port_rate_gbps > 0 && end.port_rate_gbps < slowest) ? end.port_rate_gbps : slowest;
-  }
-  return slowest;
 }
 
 Result result_in(Peer& peer, const std::string& text) {
@@ -230,7 +219,8 @@ Result share(Result result, const EndFacts& mine, const Request& request, Peer& 
   const Result theirs = result_in(peer, peer.await("facts", "its device's facts"));
   result.ends.insert(result.ends.end(), theirs.ends.begin(), theirs.ends.end());
   result.needs_counters = request.needs_counters || theirs.needs_counters;
-  result.line_rate_gbps = line_rate(request.tuning, result.ends);
+  const double asked = request.tuning.line_rate_gbps;
+  result.line_rate_gbps = asked >= 0 ? asked : pair::line_rate_gbps(result.ends);
   peer.tell("result", emit_result(result));
   return result;
 }

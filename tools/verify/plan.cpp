@@ -254,10 +254,6 @@ Abilities common(const Abilities& one, const Abilities& other) {
   both.most_requests = std::min(one.most_requests, other.most_requests);
   both.mtu_bytes = std::min(one.mtu_bytes, other.mtu_bytes);
   both.most_message_bytes = std::min(one.most_message_bytes, other.most_message_bytes);
-  both.port_rate_gbps =
-      one.port_rate_gbps == 0 || (other.port_rate_gbps > 0 && other.port_rate_gbps < one.port_rate_gbps)
-          ? other.port_rate_gbps
-          : one.port_rate_gbps;
   return both;
 }
 

@@ -1,4 +1,3 @@
-// Hot path: no allocation or lock for a message.
 // Hot path: no allocation or lock for a message that is as it should be.
 #include "verify/stream.h"
 

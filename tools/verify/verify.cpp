@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "pair/device.h"
+#include "pair/line_rate.h"
 #include "pair/peer.h"
 #include "pair/transport.h"
 #include "pair/two_ends.h"
@@ -32,7 +33,7 @@ struct Request {
   pair::PortChoice choice;
   std::string library;         ///< path of the verbs library
   std::string device;          ///< empty: the first
-  double line_rate_gbps = -1;  ///< -1: what the ports say; 0: none
+  double line_rate_gbps = -1;  ///< -1: pair::line_rate_gbps() of the ends; 0: none
   double stall_s = 5;
 };
 
@@ -197,7 +198,8 @@ class Session {
     other.end = is_client_ ? "server" : "client";
     other.port_rate_gbps = theirs.port_rate_gbps;
     result_.ends = is_client_ ? std::vector{me, other} : std::vector{other, me};
-    result_.line_rate_gbps = request_.line_rate_gbps >= 0 ? request_.line_rate_gbps : both_.port_rate_gbps;
+    result_.line_rate_gbps =
+        request_.line_rate_gbps >= 0 ? request_.line_rate_gbps : pair::line_rate_gbps(result_.ends);
     if (!is_client_ || !request_.wish.mode) {
       return true;
     }

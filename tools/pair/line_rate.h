@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string_view>
+
+namespace ringbolt::tools::pair {
+
+/// Whether the file is a Ringbolt's libibverbs.so.1, wherever it is installed.
+inline bool is_ringbolts(std::string_view library) { return library.find("/lib/ringbolt/") != std::string_view::npos; }
+
+/// The rate by which figures between `ends` (each with `library` and `port_rate_gbps`) are judged unless the user names
+/// one: that of the slowest port, in Gb/s; 0: there is none. A port of Ringbolt's is none: its cable is memory, which
+/// is as fast as it is, whatever the port claims.
+template <class Ends>
+double line_rate_gbps(const Ends& ends) {
+  double slowest = 0;
+  for (const auto& end : ends) {
+    if (end.port_rate_gbps > 0 && !is_ringbolts(end.library) && (slowest == 0 || end.port_rate_gbps < slowest)) {
+      slowest = end.port_rate_gbps;
+    }
+  }
+  return slowest;
+}
+
+}  // namespace ringbolt::tools::pair
