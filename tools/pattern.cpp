@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kWordBytes = sizeof(uint64_t);
 constexpr size_t kLanes = 4;  // words compared together: enough for the compiler to use vectors
+constexpr size_t kStrideBytes = kLanes * kWordBytes;
 // Odd, so that words differ as far as memory goes; bits all over, so that no byte of a word stays for long.
 constexpr uint64_t kStep = 0x0101010101010117U;
 
@@ -25,6 +26,24 @@ std::byte byte_at(uint64_t base, size_t place) {
 /// How many bytes it takes from `offset` to the next word.
 size_t head_of(size_t offset, size_t length) {
   return std::min((kWordBytes - offset % kWordBytes) % kWordBytes, length);
+}
+
+/// Whether the bytes, whole strides of them, are the pattern from its word `first` on.
+bool are_strides(std::span<const std::byte> bytes, uint64_t first) {
+  uint64_t expected[kLanes];
+  uint64_t differing[kLanes] = {};
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    expected[lane] = first + lane * kStep;
+  }
+  for (size_t at = 0; at + kStrideBytes <= bytes.size(); at += kStrideBytes) {
+    uint64_t words[kLanes];
+    std::memcpy(words, bytes.data() + at, sizeof words);
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      differing[lane] |= words[lane] ^ expected[lane];
+      expected[lane] += kLanes * kStep;
+    }
+  }
+  return (differing[0] | differing[1] | differing[2] | differing[3]) == 0;
 }
 
 /// The step of numbers and that of places share no small multiple.
@@ -54,26 +73,17 @@ bool is_filled(std::span<const std::byte> bytes, size_t offset, uint64_t base) {
       return false;
     }
   }
-  uint64_t expected[kLanes];
-  uint64_t differing[kLanes] = {};
-  for (size_t lane = 0; lane < kLanes; ++lane) {
-    expected[lane] = word_at(base, (offset + at) / kWordBytes + lane);
-  }
-  for (; at + kLanes * kWordBytes <= bytes.size(); at += kLanes * kWordBytes) {
-    uint64_t words[kLanes];
-    std::memcpy(words, bytes.data() + at, sizeof words);
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      differing[lane] |= words[lane] ^ expected[lane];
-      expected[lane] += kLanes * kStep;
-    }
-  }
-  for (size_t lane = 0; at + kWordBytes <= bytes.size(); at += kWordBytes, ++lane) {  // fewer than kLanes
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, sizeof word);
-    differing[0] |= word ^ expected[lane];
-  }
-  if ((differing[0] | differing[1] | differing[2] | differing[3]) != 0) {
+  uint64_t word = word_at(base, (offset + at) / kWordBytes);
+  const size_t strides = (bytes.size() - at) / kStrideBytes * kStrideBytes;
+  if (!are_strides(bytes.subspan(at, strides), word)) {
     return false;
+  }
+  at += strides;
+  word += strides / kWordBytes * kStep;
+  for (; at + kWordBytes <= bytes.size(); at += kWordBytes, word += kStep) {
+    if (std::memcmp(bytes.data() + at, &word, sizeof word) != 0) {
+      return false;
+    }
   }
   for (; at < bytes.size(); ++at) {
     if (bytes[at] != byte_at(base, offset + at)) {
