@@ -1,6 +1,7 @@
 #include "cabling_file.h"
 
 #include <string.h>
+#include <array>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -120,17 +121,8 @@ cluster::Cluster cluster_of(const std::string& path, const Ranks& ranks) {
 }  // namespace
 
 const char* format_text(MlxFormat format) {
-  switch (format) {
-    case MlxFormat::hostfile:
-      return "mlx";
-    case MlxFormat::host_list:
-      return "mlx-v1";
-    case MlxFormat::ring:
-      return "mlx-ring";
-    case MlxFormat::devices:
-      break;
-  }
-  return "jaccl";
+  constexpr std::array kTexts{"mlx", "mlx-v1", "mlx-ring", "jaccl"};
+  return kTexts.at(static_cast<size_t>(format));
 }
 
 MlxFormat parse_format(const std::string& text) {

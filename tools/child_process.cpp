@@ -1,22 +1,30 @@
 #include "child_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "enter_namespace.h"
+#include "base/unique_fd.h"
 #include "failure.h"
-#include "program_start.h"
+#include "namespaces.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -84,6 +92,66 @@ std::string refusal_text(const Launch& launch, const Refusal& refusal) {
                        launch.command.front(), refusal.call, base::reason_of(refusal.error));
   }
   return cannot_start(launch.command.front(), refusal.error);
+}
+
+bool is_startable(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::string found_path(const std::string& program) {
+  if (program.find('/') != std::string::npos) {
+    return program;
+  }
+  const char* folders = std::getenv("PATH");
+  std::istringstream all(folders == nullptr ? "/bin:/usr/bin" : folders);
+  for (std::string folder; std::getline(all, folder, ':');) {
+    if (std::string path = (folder.empty() ? "." : folder) + "/" + program; is_startable(path)) {
+      return path;
+    }
+  }
+  return "";
+}
+
+/// By its first line, as far as one looks. An empty file is a text.
+bool is_text(const std::string& path) {
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<char, 256> bytes;
+  const ssize_t got = file.is_open() ? ::read(file.get(), bytes.data(), bytes.size()) : -1;
+  if (got < 0) {
+    return true;  // that nobody may read it is for the shell to say
+  }
+  const std::string_view all(bytes.data(), static_cast<size_t>(got));
+  return std::ranges::none_of(all.substr(0, all.find('\n')), [](char one) {
+    const auto code = static_cast<unsigned char>(one);
+    constexpr unsigned char kDelete = 0x7f;
+    return (code < ' ' && std::string_view("\t\v\f\r\x1b").find(one) == std::string_view::npos) || code == kDelete;
+  });
+}
+
+base::UniqueFd readable(const std::string& text) {
+  base::UniqueFd fd(::memfd_create("input", MFD_CLOEXEC));
+  for (size_t done = 0; fd.is_open() && done < text.size();) {
+    const ssize_t written = ::pwrite(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (written <= 0 && errno != EINTR) {
+      throw base::Error(errno, "write", "input of a program");
+    }
+    done += static_cast<size_t>(std::max<ssize_t>(written, 0));
+  }
+  if (!fd.is_open()) {
+    throw base::Error(errno, "memfd_create", "input of a program");
+  }
+  return fd;
+}
+
+void take(base::UniqueFd& from, std::string& to) {
+  std::array<char, 65536> buffer;
+  const ssize_t got = ::read(from.get(), buffer.data(), buffer.size());
+  if (got > 0) {
+    to.append(buffer.data(), std::min(static_cast<size_t>(got), kMostCapturedBytes - to.size()));
+  } else if (got == 0 || errno != EINTR) {
+    from.reset();
+  }
 }
 
 }  // namespace
@@ -203,6 +271,86 @@ void ChildProcess::signal_group(int signal) const {
   if (pid_ > 0) {
     ::kill(-pid_, signal);
   }
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> array;
+  for (std::string& text : texts) {
+    array.push_back(text.data());
+  }
+  array.push_back(nullptr);
+  return array;
+}
+
+ProgramStart::ProgramStart(std::vector<std::string> words)
+    : words_(std::move(words)), path_(found_path(words_.front())), is_text_(is_text(path_)) {
+  shell_words_ = {"sh", path_};
+  shell_words_.insert(shell_words_.end(), words_.begin() + 1, words_.end());
+  command_ = pointers_to(words_);
+  shell_command_ = pointers_to(shell_words_);
+}
+
+void ProgramStart::become(char* const* environment) const {
+  if (path_.empty()) {
+    ::execvpe(command_.front(), command_.data(), environment);
+    return;
+  }
+  ::execve(path_.c_str(), command_.data(), environment);
+  if (errno == ENOEXEC && is_text_) {
+    ::execve("/bin/sh", shell_command_.data(), environment);
+  }
+}
+
+Captured run_captured(Launch launch, const std::string& input, double timeout_s,
+                      const std::function<bool()>& is_stopped) {
+  const base::UniqueFd input_fd = readable(input);
+  launch.input_fd = input_fd.get();
+  ChildProcess child = ChildProcess::start(std::move(launch));
+  Captured result;
+  bool has_stopped = false;
+  uint64_t deadline = base::now_ns() + static_cast<uint64_t>(timeout_s * 1e9);
+  for (;;) {
+    const bool is_open = child.output().is_open() || child.error_output().is_open();
+    // Its end closes its outputs, unless something that it left behind holds them open.
+    if (child.has_ended() && !is_open) {
+      break;
+    }
+    if (base::now_ns() >= deadline) {
+      result.is_late = true;
+      break;
+    }
+    if (!has_stopped && is_stopped && is_stopped()) {
+      constexpr uint64_t kEndingNs = 5'000'000'000;
+      has_stopped = true;
+      child.signal_group(SIGINT);
+      deadline = std::min(deadline, base::now_ns() + kEndingNs);
+    }
+    std::array<pollfd, 2> polled{pollfd{child.output().get(), POLLIN, 0},
+                                 pollfd{child.error_output().get(), POLLIN, 0}};
+    constexpr int kWaitMs = 50;
+    ::poll(polled.data(), polled.size(), is_open ? kWaitMs : 1);
+    if (polled[0].revents != 0) {
+      take(child.output(), result.output);
+    }
+    if (polled[1].revents != 0) {
+      take(child.error_output(), result.error_output);
+    }
+  }
+  result.exit_code = result.is_late ? -1 : child.exit_code();
+  return result;
+}
+
+std::string one_line(const std::string& text) {
+  constexpr size_t kMostBytes = 400;
+  std::string line;
+  for (const char c : text.substr(0, std::min(text.find_last_not_of(" \r\n") + 1, kMostBytes))) {
+    if (c == '\n') {
+      line += "; ";
+    } else if (c != '\r') {
+      line += c;
+    }
+  }
+  return line;
 }
 
 }  // namespace ringbolt::tools

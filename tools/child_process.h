@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -60,5 +62,48 @@ class ChildProcess {
   int exit_code_ = 0;
   int signal_ = 0;
 };
+
+/// A program to become, as shells start one: found on PATH where its name has no slash, and given to /bin/sh where it
+/// is a text that the kernel does not take. What is neither is no program; execvpe() alone would give that to the
+/// shell, too, which runs whatever words it finds there. Not thread-safe.
+class ProgramStart {
+ public:
+  explicit ProgramStart(std::vector<std::string> words);
+  ProgramStart(const ProgramStart&) = delete;
+  ProgramStart& operator=(const ProgramStart&) = delete;
+
+  /// Returns only if it fails; errno says why. Async-signal-safe.
+  void become(char* const* environment) const;
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<std::string> shell_words_;
+  std::vector<char*> command_;
+  std::vector<char*> shell_command_;
+  std::string path_;  // empty: execvpe() is to say what is wrong
+  bool is_text_;
+};
+
+/// An array for exec of those texts, which must outlive it.
+std::vector<char*> pointers_to(std::vector<std::string>& texts);
+
+/// What a program printed and how it ended.
+struct Captured {
+  bool is_late = false;  ///< it was killed at the time limit
+  int exit_code = 0;
+  std::string output;
+  std::string error_output;
+};
+
+/// Runs a program to its end with `input` as its input, and keeps the first `kMostCapturedBytes` of each output. Throws
+/// UsageError if it can't be started. Blocks for `timeout_s` at most. Once `is_stopped`, which is asked often, says so,
+/// it gets SIGINT and some seconds to end.
+Captured run_captured(Launch launch, const std::string& input, double timeout_s,
+                      const std::function<bool()>& is_stopped = nullptr);
+
+inline constexpr size_t kMostCapturedBytes = size_t{4} << 20U;
+
+/// The text without its last line ends, other line ends replaced by "; ", cut to what a message can hold.
+std::string one_line(const std::string& text);
 
 }  // namespace ringbolt::tools

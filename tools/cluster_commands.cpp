@@ -211,6 +211,12 @@ void add_cluster(CLI::App* command, std::string& cluster) {
                       "The cluster (default: $RINGBOLT_CLUSTER, else the only one that is up)");
 }
 
+void add_rank(CLI::App* command, RankOptions& options) {
+  command->add_flag("--as-rank", options.is_rank)->group("");
+  command->add_flag("--tell-progress", options.tells_progress)->group("");
+  command->add_option("--of", options.n_ranks)->group("")->transform(Whole(1U, UINT32_MAX));
+}
+
 void add_json(CLI::App* command, bool& is_json) { command->add_flag("--json", is_json, "Print JSON"); }
 
 void add_thresholds(CLI::App* command, std::vector<std::string>& texts) {

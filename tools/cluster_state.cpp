@@ -1,5 +1,6 @@
 #include "cluster_state.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,14 +15,15 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/file_turn.h"
 #include "base/nearest.h"
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
 #include "cluster/read_file.h"
 #include "failure.h"
-#include "file_lock.h"
 #include "namespace_claim.h"
 #include "namespaces.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -297,6 +299,23 @@ uint32_t find_node(const cluster::Cluster& model, const std::string& node) {
   }
   throw UsageError(fmt::format("cluster \"{}\" has no node \"{}\"; its nodes are 0 to {} ({} to {})", model.name, node,
                                model.nodes.size() - 1, model.nodes.front().name, model.nodes.back().name));
+}
+
+base::UniqueFd lock_file(const std::string& path) {
+  constexpr uint64_t kPatienceMs = 10'000;
+  base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.is_open()) {
+    throw base::Error(errno, "open", path);
+  }
+  const Waiting waiting(fmt::format("another ringbolt command holds {}", path));
+  const int error = base::take_file_turn(fd.get(), kPatienceMs);
+  if (error == EWOULDBLOCK) {
+    throw UsageError(fmt::format("another ringbolt command has held {} for 10 s; end it, then try again", path));
+  }
+  if (error != 0) {
+    throw base::Error(error, "lock", path);
+  }
+  return fd;
 }
 
 }  // namespace ringbolt::tools

@@ -89,4 +89,8 @@ std::string sysroot_of(const LiveCluster& live, uint32_t node);
 /// The node of that number or name. Throws UsageError that says which there are.
 uint32_t find_node(const cluster::Cluster& model, const std::string& node);
 
+/// Takes the lock of file `path`, which is made if it is missing, until the descriptor is closed. Waits 10 s at most
+/// for another `up` or `down` that holds it; then throws UsageError. Throws base::Error if there can be no such file.
+base::UniqueFd lock_file(const std::string& path);
+
 }  // namespace ringbolt::tools

@@ -57,9 +57,37 @@ void define_cluster_commands(CLI::App& app, Request& request);
 /// `probe`, hidden.
 void define_program_commands(CLI::App& app, Request& request);
 
+/// The command of each folder.
+namespace perf {
+void define_perf(CLI::App& app, Request& request);
+}
+namespace plan {
+void define_plan(CLI::App& app, Request& request);
+}
+namespace verify {
+void define_verify(CLI::App& app, Request& request);
+}
+namespace check {
+void define_check(CLI::App& app, Request& request);
+}
+namespace bench {
+void define_bench(CLI::App& app, Request& request);
+}
+namespace nccl_command {
+void define_nccl(CLI::App& app, Request& request);
+}
+namespace bridge {
+void define_bridge(CLI::App& app, Request& request);
+}
+namespace doctor {
+void define_doctor(CLI::App& app, Request& request);
+}
+
 // What several of them have.
 void add_cluster(CLI::App* command, std::string& cluster);
 void add_json(CLI::App* command, bool& is_json);
+/// What ranks are told by who starts them, hidden.
+void add_rank(CLI::App* command, RankOptions& options);
 /// --fail-if of commands that measure: thresholds.h.
 void add_thresholds(CLI::App* command, std::vector<std::string>& texts);
 

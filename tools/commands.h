@@ -144,15 +144,18 @@ struct DecodeOptions {
 };
 int decode(const DecodeOptions& options);
 
-struct MatrixOptions {
-  std::string cluster;
-  bool is_json = false;
-  std::string html_path;  ///< empty: none; "-": stdout
-  double timeout_s = 20;  ///< for one cable; then it has failed
+/// How much `matrix` measures one cable, or one pair of nodes.
+struct Effort {
+  double timeout_s = 20;  ///< then it has failed
   double phase_s = 0.5;   ///< for one figure; then what was measured so far counts
   uint32_t size_bytes = 1U << 20U;
-  uint32_t messages = 64;            ///< at most
-  uint32_t rounds = 2000;            ///< at most
+  uint32_t messages = 64;  ///< at most
+  uint32_t rounds = 2000;  ///< at most
+};
+struct MatrixOptions : Effort {
+  std::string cluster;
+  bool is_json = false;
+  std::string html_path;             ///< empty: none; "-": stdout
   std::vector<std::string> fail_if;  ///< thresholds.h
   bool is_neighbours = false;        ///< leaves out pairs that no cable joins
 };
@@ -166,9 +169,17 @@ struct MapOptions {
 };
 int map_run(const MapOptions& options);
 
+/// Hidden: what a process is told that is one of two ends, which a command of ours has started.
+struct EndOptions {
+  std::string end;              ///< "client" or "server"; empty: it is no such process
+  std::string peer;             ///< what it calls the other
+  int channel_fd = -1;          ///< its stream to the other; -1: input and output, and the result is for stderr
+  bool tells_progress = false;  ///< to who started it
+};
+
 /// What `perf` and `verify` both take: where their two ends meet, for how long, and over what. Letters as perftest has
 /// them. Unset: the command's default.
-struct PairOptions {
+struct PairOptions : EndOptions {
   std::string host;   ///< empty: be the server, unless nodes are given
   std::string nodes;  ///< "A,B": both ends, on nodes of a cluster that have a cable
   std::string cluster;
@@ -189,14 +200,19 @@ struct PairOptions {
   double timeout_s = 30;  ///< to meet; of perf also the most for one wait
   bool is_bidirectional = false;
   bool is_json = false;
-  std::string end;              ///< hidden: "client" or "server", a process of --nodes
-  std::string peer;             ///< hidden: what such a process calls the other
-  int channel_fd = -1;          ///< hidden: its stream to the other; -1: input and output
-  bool tells_progress = false;  ///< hidden: such a process tells who started it how far it is
+  std::vector<std::string> words;  ///< of the command line, for the ends that it starts
+};
+
+/// Of commands that run themselves as ranks on all nodes. Hidden.
+struct RankOptions {
+  bool is_rank = false;             ///< one rank of the group, whatever the environment says
+  bool tells_progress = false;      ///< rank 0, to who started it
+  std::optional<uint32_t> n_ranks;  ///< of the group, or it is the wrong one
+  std::vector<std::string> words;   ///< of the command line, for the ranks that it starts
 };
 
 /// docs/nccl.md says what each is.
-struct NcclOptions {
+struct NcclOptions : RankOptions {
   std::string cluster;
   std::string plugin;   ///< empty: the one installed with this command
   std::string emulate;  ///< of test: makes a cluster of this topology for it
@@ -205,10 +221,6 @@ struct NcclOptions {
   uint64_t most = uint64_t{4} << 20U;
   uint64_t factor = 512;
   bool is_json = false;
-  bool is_rank = false;             ///< hidden: of test
-  bool tells_progress = false;      ///< hidden
-  std::optional<uint32_t> n_ranks;  ///< hidden
-  std::vector<std::string> words;   ///< hidden: this command line
 };
 int nccl_plan(const NcclOptions& options);
 int nccl_test(const NcclOptions& options);
@@ -273,7 +285,7 @@ struct PlanOptions {
 int plan_run(const PlanOptions& options);
 
 /// docs/check.md says what each is.
-struct CheckOptions {
+struct CheckOptions : RankOptions {
   std::string cluster;
   std::string scale = "ci";
   std::string algorithm;                 ///< empty: the fastest; of the matrix: each
@@ -289,15 +301,11 @@ struct CheckOptions {
   bool is_matrix = false;
   bool is_thorough = false;
   bool is_json = false;
-  bool is_rank = false;             ///< hidden: one rank of the group, whatever the environment says
-  bool tells_progress = false;      ///< hidden: rank 0 tells who started it how far it is
-  std::optional<uint32_t> n_ranks;  ///< hidden: of the group, or it is the wrong one
-  std::vector<std::string> words;   ///< of the command line, for the ranks that it starts
 };
 int check_run(const CheckOptions& options);
 
 /// docs/bench.md says what each is. Letters as nccl-tests has them.
-struct BenchOptions {
+struct BenchOptions : RankOptions {
   std::string collective;
   std::string cluster;
   std::string least = "8";
@@ -326,10 +334,6 @@ struct BenchOptions {
   uint32_t block_ms = 300;           ///< of `bench stream`
   std::vector<std::string> fail_if;  ///< thresholds.h
   bool is_json = false;
-  bool is_rank = false;             ///< hidden: one rank of the group, whatever the environment says
-  bool tells_progress = false;      ///< hidden: rank 0 tells who started it how far it is
-  std::optional<uint32_t> n_ranks;  ///< hidden: of the group, or it is the wrong one
-  std::vector<std::string> words;   ///< of the command line, for the ranks that it starts
 };
 int bench_run(const BenchOptions& options);
 
@@ -366,28 +370,16 @@ struct BridgeOptions {
 };
 int bridge_run(const BridgeOptions& options);
 
-/// One end of a measurement of matrix(), in a process of its own. Hidden.
-struct ProbeOptions {
+/// One end of a measurement of matrix(), in a process of its own. Hidden. The client measures first.
+struct ProbeOptions : EndOptions, Effort {
   std::string library;
   std::string device;
-  bool is_first = false;  ///< measures first, while the other answers
-  int channel_fd = -1;    ///< a stream to the other end; -1: input and output are, and the report is for stderr
-  double timeout_s = 20;
-  double phase_s = 0.5;
-  uint32_t size_bytes = 1U << 20U;
-  uint32_t messages = 64;
-  uint32_t rounds = 2000;
 };
 int probe(const ProbeOptions& options);
 
 /// One rank of the group that measures relayed pairs for matrix(). Hidden.
-struct RelayProbeOptions {
+struct RelayProbeOptions : Effort {
   std::vector<uint32_t> members;  ///< nodes that are in the group
-  double timeout_s = 20;
-  double phase_s = 0.5;
-  uint32_t size_bytes = 1U << 20U;
-  uint32_t messages = 64;
-  uint32_t rounds = 2000;
 };
 int relay_probe(const RelayProbeOptions& options);
 

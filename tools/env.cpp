@@ -5,7 +5,6 @@
 #include "base/say.h"
 #include "commands.h"
 #include "failure.h"
-#include "node_choice.h"
 #include "node_environment.h"
 
 namespace ringbolt::tools {

@@ -14,10 +14,9 @@
 #include "child_process.h"
 #include "cluster_state.h"
 #include "commands.h"
-#include "enter_namespace.h"
 #include "failure.h"
-#include "node_choice.h"
-#include "program_start.h"
+#include "namespaces.h"
+#include "node_environment.h"
 #include "ssh.h"
 #include "standard_descriptors.h"
 

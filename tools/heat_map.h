@@ -44,4 +44,18 @@ std::string terminal_text(const HeatMap& map, bool has_colours);
 /// How wide terminal_text() gets, in columns.
 size_t terminal_width(const HeatMap& map);
 
+/// What stands over the figures.
+struct ReportHead {
+  std::string cluster;
+  std::string conditions;  ///< sizes and counts
+  std::string machine;
+};
+
+/// A page with a picture of the cables, both maps as inline SVG and a table. Needs no other file. Thread-safe.
+std::string html_report(const ReportHead& head, const cluster::Cluster& model,
+                        const std::vector<Direction>& directions);
+
+/// `text` with the characters that mean something in HTML replaced. Thread-safe.
+std::string html_escaped(const std::string& text);
+
 }  // namespace ringbolt::tools

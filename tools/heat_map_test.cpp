@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "cluster/topology.h"
-#include "html_report.h"
 #include "node_environment.h"
 
 namespace ringbolt::tools {

@@ -1,4 +1,4 @@
-#include "host_look.h"
+#include "host_survey.h"
 
 #include <gtest/gtest.h>
 

@@ -20,12 +20,11 @@
 #include "cluster/names.h"
 #include "failure.h"
 #include "fault_file.h"
-#include "host_look.h"
+#include "host_survey.h"
 #include "iproute.h"
 #include "namespaces.h"
 #include "node_environment.h"
 #include "port_counts.h"
-#include "port_use.h"
 #include "sysroot.h"
 
 namespace ringbolt::tools {

@@ -15,7 +15,7 @@
 #include "cluster/cabling.h"
 #include "cluster/cluster_file.h"
 #include "failure.h"
-#include "port_use.h"
+#include "port_counts.h"
 #include "stream_setup.h"
 
 namespace ringbolt::tools {

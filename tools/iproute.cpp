@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "captured.h"
+#include "child_process.h"
 #include "failure.h"
 #include "node_environment.h"
 

@@ -20,25 +20,16 @@
 #include "base/error.h"
 #include "base/say.h"
 #include "base/variables.h"
-#include "bench/command_line.h"
-#include "bridge/command_line.h"
-#include "check/command_line.h"
 #include "cli/formatter.h"
 #include "cli/help.h"
-#include "cli/usage.h"
 #include "cli/words.h"
 #include "command_line.h"
 #include "commands.h"
-#include "doctor/command_line.h"
 #include "failure.h"
 #include "fault/plan_text.h"
 #include "host_node.h"
-#include "nccl/command_line.h"
-#include "perf/command_line.h"
-#include "plan/command_line.h"
 #include "profile/catalogue.h"
 #include "standard_descriptors.h"
-#include "verify/command_line.h"
 #include "version.h"
 
 namespace ringbolt::tools {
@@ -137,24 +128,18 @@ int main_inside(int argc, char** argv) {
   Request request;
   define_cluster_commands(app, request);
   define_program_commands(app, request);
-  perf::define_perf(app, request.perf, [&request] { request.action = [&request] { return perf_run(request.perf); }; });
-  plan::define_plan(app, request.plan, [&request] { request.action = [&request] { return plan_run(request.plan); }; });
-  verify::define_verify(app, request.verify,
-                        [&request] { request.action = [&request] { return verify_run(request.verify); }; });
-  check::define_check(app, request.check,
-                      [&request] { request.action = [&request] { return check_run(request.check); }; });
-  bench::define_bench(app, request.bench,
-                      [&request] { request.action = [&request] { return bench_run(request.bench); }; });
-  nccl_command::define_nccl(
-      app, request.nccl, [&request] { request.action = [&request] { return nccl_plan(request.nccl); }; },
-      [&request] { request.action = [&request] { return nccl_test(request.nccl); }; });
-  bridge::define_bridge(app, request.bridge,
-                        [&request] { request.action = [&request] { return bridge_run(request.bridge); }; });
-  doctor::define_doctor(app, request.doctor,
-                        [&request] { request.action = [&request] { return doctor_run(request.doctor); }; });
+  perf::define_perf(app, request);
+  plan::define_plan(app, request);
+  verify::define_verify(app, request);
+  check::define_check(app, request);
+  bench::define_bench(app, request);
+  nccl_command::define_nccl(app, request);
+  bridge::define_bridge(app, request);
+  doctor::define_doctor(app, request);
   define_help(app, request);
   group_commands(app);
   request.check.words = request.bench.words = request.nccl.words = words;
+  request.perf.words = request.verify.words = words;
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {

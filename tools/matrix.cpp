@@ -21,7 +21,6 @@
 #include "failure.h"
 #include "far_cables.h"
 #include "heat_map.h"
-#include "html_report.h"
 #include "measurement.h"
 #include "node_environment.h"
 #include "page_file.h"

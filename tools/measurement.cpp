@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "node_environment.h"
+#include "pair/two_ends.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -15,43 +17,25 @@ namespace {
 /// Beyond the probes' own deadline, for them to start and to report.
 constexpr uint64_t kSlackNs = 3'000'000'000;
 
-std::vector<std::string> probe_words(const LiveCluster& live, const cluster::CableEnd& end, bool is_first,
-                                     const MatrixOptions& options) {
+std::vector<std::string> probe_words(const LiveCluster& live, const cluster::CableEnd& end,
+                                     const cluster::CableEnd& other, bool is_first, const MatrixOptions& options) {
   std::vector<std::string> words{"probe",
                                  "--device",
                                  live.model.nodes[end.node].ports[end.port].name,
-                                 "--timeout",
-                                 std::to_string(options.timeout_s),
-                                 "--seconds",
-                                 std::to_string(options.phase_s),
-                                 "--size",
-                                 std::to_string(options.size_bytes),
-                                 "--messages",
-                                 std::to_string(options.messages),
-                                 "--rounds",
-                                 std::to_string(options.rounds),
+                                 "--end",
+                                 is_first ? "client" : "server",
+                                 "--peer",
+                                 "node " + live.model.nodes[other.node].name,
                                  "--library"};
   words.push_back((live.is_remote() ? live.model.prefix + "/lib/ringbolt" : library_folder()) + "/libibverbs.so.1");
-  if (is_first) {
-    words.emplace_back("--first");
-  }
+  std::ranges::copy(effort_words(options), std::back_inserter(words));
   return words;
 }
 
-ProbeReport report_of(const ProgramEnd& probe, double timeout_s) {
-  // Of a remote one the output is the channel.
-  for (const std::string* text : {&probe.output, &probe.error_output}) {
-    if (const std::optional<ProbeReport> report = parse_report(*text)) {
-      return *report;
-    }
-  }
-  ProbeReport report;
-  std::string said = probe.error_output.substr(0, 300);
-  std::replace(said.begin(), said.end(), '\n', ' ');
-  report.problem = probe.end_text.empty()
-                       ? fmt::format("the measuring program hung and was killed after {} s", timeout_s)
-                       : fmt::format("the measuring program {}; it said: {}", probe.end_text, said);
-  return report;
+ProbeReport report_of(const ProgramEnd& end) {
+  const pair::EndOutcome outcome = pair::outcome_of("probe", end);
+  const std::optional<ProbeReport> report = outcome.result ? from_line<ProbeReport>(*outcome.result) : std::nullopt;
+  return report ? *report : ProbeReport{outcome.problem, outcome.is_echo};
 }
 
 Direction direction_of(const ProbeReport& mine, const ProbeReport& other, Direction direction) {
@@ -69,18 +53,15 @@ std::string end_of(const cluster::Cluster& model, const Direction& direction, co
 
 }  // namespace
 
+std::vector<std::string> effort_words(const Effort& effort) {
+  return {"--timeout", std::to_string(effort.timeout_s),  "--seconds",  std::to_string(effort.phase_s),
+          "--size",    std::to_string(effort.size_bytes), "--messages", std::to_string(effort.messages),
+          "--rounds",  std::to_string(effort.rounds)};
+}
+
 const char* state_text(Direction::State state) {
-  switch (state) {
-    case Direction::State::kMeasured:
-      return "measured";
-    case Direction::State::kCut:
-      return "cut";
-    case Direction::State::kUnreachable:
-      return "unreachable";
-    case Direction::State::kFailed:
-      break;
-  }
-  return "failed";
+  constexpr std::array kTexts{"measured", "cut", "failed", "unreachable"};
+  return kTexts.at(static_cast<size_t>(state));
 }
 
 std::string from_text(const cluster::Cluster& model, const Direction& direction) {
@@ -106,9 +87,9 @@ void take_figures(const ProbeReport& report, Direction& direction) {
     return;
   }
   direction.state = Direction::State::kMeasured;
-  direction.latency_us = static_cast<double>(report.median_rtt_ns) / 2000.0;
-  direction.latency_p99_us = static_cast<double>(report.p99_rtt_ns) / 2000.0;
-  direction.latency_most_us = static_cast<double>(report.most_rtt_ns) / 2000.0;
+  direction.latency_us = report.latency_us;
+  direction.latency_p99_us = report.latency_p99_us;
+  direction.latency_most_us = report.latency_most_us;
   direction.rounds = report.rounds;
   direction.verified_bytes = report.verified_bytes;
   direction.bandwidth_gbps =
@@ -128,9 +109,10 @@ std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, co
     const uint64_t deadline_ns = base::now_ns() + static_cast<uint64_t>(options.timeout_s * 1e9) + kSlackNs;
     const std::array<ProgramEnd, 2> probes = run_pair(
         live, {cable.a, cable.b},
-        {probe_words(live, cable.a, true, options), probe_words(live, cable.b, false, options)}, deadline_ns, watch);
-    const ProbeReport first = report_of(probes[0], options.timeout_s);
-    const ProbeReport second = report_of(probes[1], options.timeout_s);
+        {probe_words(live, cable.a, cable.b, true, options), probe_words(live, cable.b, cable.a, false, options)},
+        deadline_ns, watch);
+    const ProbeReport first = report_of(probes[0]);
+    const ProbeReport second = report_of(probes[1]);
     directions[0] = direction_of(first, second, directions[0]);
     directions[1] = direction_of(second, first, directions[1]);
   }

@@ -6,7 +6,7 @@
 
 #include "cluster_state.h"
 #include "commands.h"
-#include "probe/report.h"
+#include "perf/probe.h"
 #include "program_pair.h"
 
 namespace ringbolt::tools {
@@ -40,6 +40,9 @@ struct Direction {
   double starved_latency_share = 0;  ///< of the round trips' time, that either did: both together
   std::string far = {};  ///< how far its figures are from what they should be (far_cables.h); empty: they are not
 };
+
+/// Of the command line of who is to measure so.
+std::vector<std::string> effort_words(const Effort& effort);
 
 /// "measured", "cut", "failed" or "unreachable".
 const char* state_text(Direction::State state);

@@ -8,7 +8,6 @@
 #include "base/say.h"
 #include "cluster_state.h"
 #include "commands.h"
-#include "exposition.h"
 #include "failure.h"
 #include "hosts.h"
 #include "port_counts.h"

@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "cluster/names.h"
 #include "cluster/read_file.h"
+#include "cluster_state.h"
 #include "failure.h"
-#include "file_lock.h"
 #include "namespaces.h"
 
 namespace ringbolt::tools {

@@ -1,23 +1,38 @@
 #include "namespaces.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <sstream>
+#include <string>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "captured.h"
-#include "carriers.h"
+#include "base/unique_fd.h"
+#include "child_process.h"
 #include "cluster/address_plan.h"
+#include "cluster/model.h"
 #include "cluster/read_file.h"
 #include "failure.h"
 #include "iproute.h"
@@ -26,6 +41,48 @@
 
 namespace ringbolt::tools {
 namespace {
+
+constexpr uint64_t kPatienceNs = 5'000'000'000;
+constexpr std::chrono::milliseconds kPause{5};
+
+/// A socket of that namespace, which asks for its interfaces. By a thread that enters it and ends: this one stays
+/// outside.
+base::UniqueFd socket_within(const std::string& path) {
+  base::UniqueFd made;
+  std::thread([&] {
+    const base::UniqueFd place(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (place.is_open() && ::setns(place.get(), CLONE_NEWNET) == 0) {
+      made.reset(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    }
+  }).join();
+  return made;
+}
+
+bool has_carrier(int socket, const std::string& netdev) {
+  ifreq request{};
+  netdev.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  return ::ioctl(socket, SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_RUNNING) != 0;
+}
+
+/// Waits until the kernel says that both ends of every cable of a cluster of namespaces are up, as it does up to a
+/// second after they were brought up; until then ports are down, and what is sent is lost. After 5 s it goes on
+/// without: `ringbolt status` and programs see which port has no carrier. Blocks.
+void wait_for_carriers(const cluster::Cluster& model) {
+  const uint64_t deadline_ns = base::now_ns() + kPatienceNs;
+  for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    std::vector<std::string> netdevs;
+    std::ranges::transform(model.nodes[node].ports, std::back_inserter(netdevs), &cluster::Port::netdev);
+    if (model.has_management) {
+      netdevs.emplace_back(cluster::kManagementNetdev);
+    }
+    const base::UniqueFd socket = socket_within(namespace_path(model.name, node));
+    for (const std::string& netdev : netdevs) {
+      while (socket.is_open() && !has_carrier(socket.get(), netdev) && base::now_ns() < deadline_ns) {
+        std::this_thread::sleep_for(kPause);
+      }
+    }
+  }
+}
 
 namespace fs = std::filesystem;
 
@@ -313,6 +370,29 @@ std::string rate_script(const std::string& netdev, uint32_t rate_mbps, uint32_t 
   return fmt::format("qdisc replace dev {} root tbf rate {}mbit burst {} limit {}\n", netdev, rate_mbps,
                      std::max<uint64_t>(bytes_per_ms, uint64_t{kLeastFrames} * mtu),
                      std::clamp(10 * bytes_per_ms, kLeastQueueBytes, kMostQueueBytes));
+}
+
+const char* enter_namespace(const char* path) {
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return "open the network namespace";
+  }
+  const int entered = ::setns(fd, CLONE_NEWNET);
+  const int refused = errno;
+  ::close(fd);
+  if (entered != 0) {
+    errno = refused;
+    return "setns";
+  }
+  // /sys/class/net shows the namespace of whoever mounted it. The mount is for this process and its children only.
+  if (::unshare(CLONE_NEWNS) != 0) {
+    return "unshare";
+  }
+  if (::mount("", "/", nullptr, MS_SLAVE | MS_REC, nullptr) != 0) {
+    return "make mounts private";
+  }
+  ::umount2("/sys", MNT_DETACH);  // whether it was a mount or not
+  return ::mount("ringbolt", "/sys", "sysfs", 0, nullptr) == 0 ? nullptr : "mount /sys";
 }
 
 }  // namespace ringbolt::tools

@@ -22,7 +22,8 @@ std::vector<std::string> namespaces_of(const std::string& cluster);
 std::string missing_namespace(const cluster::Cluster& model);
 
 /// Makes a namespace for each node, a pair of interfaces for each cable, with addresses, MTU and rate, and the
-/// management network if it has one, all up. The model must have been through cluster::plan_namespaces(). Throws UsageError, then some of it may be there.
+/// management network if it has one, all up. The model must have been through cluster::plan_namespaces(). Throws
+/// UsageError, then some of it may be there.
 void make_namespaces(const cluster::Cluster& model);
 
 /// Removes the namespaces of that cluster by their names, also when only some are there. What runs in one goes on
@@ -41,5 +42,10 @@ std::string link_up_script(const cluster::Port& port);
 
 /// The batch for `tc` that holds what `netdev` sends to a rate. Thread-safe.
 std::string rate_script(const std::string& netdev, uint32_t rate_mbps, uint32_t mtu);
+
+/// Moves the calling process, which must have one thread only, into the network namespace whose file is `path`, and
+/// gives it a /sys that shows the interfaces there. Only async-signal-safe calls. Returns nullptr, or the call that
+/// failed; then errno says why, and the process is fit only to report it.
+const char* enter_namespace(const char* path);
 
 }  // namespace ringbolt::tools

@@ -13,6 +13,7 @@
 #include "cluster/address.h"
 #include "cluster/address_plan.h"
 #include "cluster/cabling.h"
+#include "cluster_state.h"
 #include "failure.h"
 #include "fault/plan_text.h"
 #include "fault_file.h"
@@ -206,6 +207,19 @@ std::string with_last(const std::string& list, const std::string& entry) {
   std::vector<std::string> entries = entries_but(list, entry);
   entries.push_back(entry);
   return fmt::format("{}", fmt::join(entries, ":"));
+}
+
+NodeEnvironment environment_of(const std::string& cluster, const std::string& node) {
+  if (node == "local") {
+    return local_environment(cluster::RuntimeDir::from_environment());
+  }
+  const LiveCluster live = open_cluster(cluster);
+  const uint32_t number = find_node(live.model, node);
+  if (live.is_remote()) {
+    throw UsageError(fmt::format("node {} is another machine; start programs there with ringbolt run or exec",
+                                 live.model.nodes[number].name));
+  }
+  return node_environment(live, number);
 }
 
 }  // namespace ringbolt::tools

@@ -47,4 +47,8 @@ std::string shell_quoted(const std::string& text);
 std::string with_first(const std::string& list, const std::string& entry);
 std::string with_last(const std::string& list, const std::string& entry);
 
+/// The environment of the node `node` (number, name, or "local" for the default device) of the cluster `cluster`
+/// (empty: as open_cluster() chooses). Throws UsageError or base::Error.
+NodeEnvironment environment_of(const std::string& cluster, const std::string& node);
+
 }  // namespace ringbolt::tools

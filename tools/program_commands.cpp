@@ -7,6 +7,7 @@
 #include "cli/formatter.h"
 #include "cluster/limits.h"
 #include "command_line.h"
+#include "pair/command_line.h"
 #include "shuffle/kind.h"
 #include "validators.h"
 
@@ -120,8 +121,7 @@ void define_node_commands(CLI::App& app, Request& request) {
 }
 
 /// How much one cable is measured: of the command, and of the processes that it starts.
-template <class Options>
-void add_effort(CLI::App* command, Options& options) {
+void add_effort(CLI::App* command, Effort& options) {
   command->add_option("--timeout", options.timeout_s, "Give up on a cable after so many seconds")
       ->check(Real(0.1, 3600.0))
       ->capture_default_str()
@@ -169,8 +169,7 @@ void define_matrix(CLI::App& app, Request& request) {
   CLI::App* probe_command = app.add_subcommand("probe", "")->group("");
   probe_command->add_option("--library", request.probe.library)->required();
   probe_command->add_option("--device", request.probe.device)->required();
-  probe_command->add_flag("--first", request.probe.is_first);
-  probe_command->add_option("--channel", request.probe.channel_fd)->transform(Whole(0, INT32_MAX));
+  pair::add_end(probe_command, request.probe);
   add_effort(probe_command, request.probe);
   CLI::App* relay_command = app.add_subcommand("relay-probe", "")->group("");
   relay_command->add_option("--members", request.relay_probe.members)

@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/unique_fd.h"
-#include "captured.h"
 #include "child_process.h"
 #include "node_environment.h"
 #include "ssh.h"

@@ -13,7 +13,7 @@
 #include "hosts.h"
 #include "node_environment.h"
 #include "page_file.h"
-#include "port_use.h"
+#include "port_counts.h"
 #include "run_record.h"
 #include "sanitizer_report.h"
 #include "shuffle_search.h"

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostRecordBytes = size_t{1} << 20U;
 constexpr const char* kMark = "ringbolt-run";
-constexpr const char* kVersion = "1";
+constexpr const char* kRecordVersion = "1";
 
 std::string folder_of(const cluster::RuntimeDir& dir, const std::string& name) { return dir.cluster(name) + "/runs"; }
 
@@ -62,7 +62,7 @@ void add_deaths(const std::string& path, std::vector<Death>& deaths) {
   std::string version;
   std::string command;
   lines >> word >> version >> command;
-  if (word != kMark || version != kVersion) {
+  if (word != kMark || version != kRecordVersion) {
     return;
   }
   Death death;
@@ -93,7 +93,7 @@ RunRecord::RunRecord(const LiveCluster& live, const std::vector<std::string>& co
   file_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file_.is_open()) {
     ::flock(file_.get(), LOCK_EX | LOCK_NB);
-    const std::string head = fmt::format("{} {} {}\n", kMark, kVersion, command_);
+    const std::string head = fmt::format("{} {} {}\n", kMark, kRecordVersion, command_);
     (void)!::write(file_.get(), head.data(), head.size());
   }
 }

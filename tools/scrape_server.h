@@ -2,8 +2,10 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
+#include "port_counts.h"
 
 namespace ringbolt::tools {
 
@@ -25,5 +27,15 @@ void serve_pages(int listener, int end, const std::function<Page()>& page);
 /// that a client that dawdles keeps the others waiting for no longer. Throws UsageError for an address that can't be
 /// listened on. Not thread-safe: it takes the signals of the process.
 void serve_page(const std::string& address, const std::function<Page()>& page);
+
+/// The counters in the text form that Prometheus reads (version 0.0.4): for each metric HELP, TYPE and one line a port.
+/// Metrics are named after those of node_exporter's infiniband collector; docs/metrics.md lists them. A counter that
+/// the kernel has under several names is there once. Thread-safe.
+std::string exposition(const std::vector<PortCounts>& ports);
+
+/// The sample that tells which release this is, with which every page begins. Thread-safe; so is the next.
+std::string build_exposition();
+/// `text` as the value of a label, between its quotes.
+std::string escaped_label(const std::string& text);
 
 }  // namespace ringbolt::tools

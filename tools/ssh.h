@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "captured.h"
+#include "child_process.h"
 #include "cluster/model.h"
 
 namespace ringbolt::tools {

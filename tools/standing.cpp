@@ -1,6 +1,7 @@
 #include "standing.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include <fmt/format.h>
@@ -107,15 +108,8 @@ std::string cause_of(const Looks& looks, const Program& program) {
 std::string Death::text() const { return fmt::format("node {}'s {} (pid {}) {}", node, command, pid, how); }
 
 const char* state_text(Standing::State state) {
-  switch (state) {
-    case Standing::State::kActive:
-      return "active";
-    case Standing::State::kStalled:
-      return "stalled";
-    case Standing::State::kIdle:
-      break;
-  }
-  return "idle";
+  constexpr std::array kTexts{"active", "idle", "stalled"};
+  return kTexts.at(static_cast<size_t>(state));
 }
 
 std::string standing_text(const Standing& standing) {

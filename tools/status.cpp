@@ -17,7 +17,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "hosts.h"
-#include "port_use.h"
+#include "port_counts.h"
 #include "programs.h"
 #include "run_record.h"
 #include "standing.h"

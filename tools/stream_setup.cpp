@@ -1,17 +1,87 @@
 #include "stream_setup.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "cluster/cabling.h"
+#include "cluster/read_file.h"
+#include "cluster/runtime_dir.h"
 #include "failure.h"
 #include "ssh.h"
-#include "stream_record.h"
+#include "thunderbolt_look.h"
 
 namespace ringbolt::tools {
 namespace {
+
+/// Folders of ConfigFS that a cluster has made, by host, in the order in which they go away.
+using StreamRecord = std::map<std::string, std::vector<std::string>>;
+
+/// <runtime folder>/streams, where the records lie.
+std::string stream_record_folder(const cluster::RuntimeDir& dir);
+
+constexpr size_t kMostStreamRecordBytes = size_t{1} << 20U;
+
+std::string path_of(const cluster::RuntimeDir& dir, const std::string& cluster) {
+  return stream_record_folder(dir) + "/" + cluster + ".json";
+}
+
+/// What goes into commands again is checked again.
+StreamRecord checked(StreamRecord record, const std::string& path) {
+  for (const auto& [host, folders] : record) {
+    if (!cluster::is_host(host) || !std::ranges::all_of(folders, is_plain_path)) {
+      throw base::Error(EINVAL, "holds no hosts and folders", path, "remove it, and the streams by hand");
+    }
+  }
+  return record;
+}
+
+std::string stream_record_folder(const cluster::RuntimeDir& dir) { return dir.root() + "/streams"; }
+
+/// What is remembered of the cluster; empty: nothing. Throws base::Error if the file is damaged.
+StreamRecord read_stream_record(const cluster::RuntimeDir& dir, const std::string& cluster) {
+  const std::string path = path_of(dir, cluster);
+  if (::access(path.c_str(), F_OK) != 0) {
+    if (errno != ENOENT) {  // the record may be there, and is all that knows of the streams
+      throw base::Error(errno, "look for", path);
+    }
+    return {};
+  }
+  const nlohmann::json json = nlohmann::json::parse(cluster::read_file(path, kMostStreamRecordBytes), nullptr, false);
+  try {
+    return checked(json.get<StreamRecord>(), path);
+  } catch (const nlohmann::json::exception&) {
+    throw base::Error(EINVAL, "is no record of streams", path, "remove it, and the streams by hand");
+  }
+}
+
+/// Remembers this in place of what was; an empty record: forgets. Whole at any moment. Throws base::Error.
+void write_stream_record(const cluster::RuntimeDir& dir, const std::string& cluster, const StreamRecord& record) {
+  const std::string path = path_of(dir, cluster);
+  if (record.empty()) {
+    ::unlink(path.c_str());
+    ::rmdir(stream_record_folder(dir).c_str());  // stays while others are in it
+    return;
+  }
+  cluster::make_private_dir(stream_record_folder(dir));
+  const std::string fresh = path + ".new";
+  ::unlink(fresh.c_str());  // of somebody who was interrupted
+  cluster::write_new_file(fresh, nlohmann::json(record).dump(1) + "\n");
+  if (::rename(fresh.c_str(), path.c_str()) != 0) {
+    throw base::Error(errno, "rename", fresh);
+  }
+}
 
 /// For one round: the other end's announcement may take 20 seconds, and there may be several links.
 constexpr double kRoundS = 45;
@@ -34,7 +104,8 @@ std::vector<Script> scripts_of(const std::vector<std::string>& hosts, const std:
 
 std::string remedy_of(const std::string& said) {
   if (said.find("sudo") != std::string::npos) {
-    return "log in as root (root@HOST), let sudo work without a password there, or type what `ringbolt up` prints without "
+    return "log in as root (root@HOST), let sudo work without a password there, or type what `ringbolt up` prints "
+           "without "
            "--apply";
   }
   if (said.find("usy") != std::string::npos) {
@@ -128,7 +199,8 @@ std::vector<std::string> remove_streams(const cluster::RuntimeDir& dir, const st
     if (problems[i].empty()) {
       record.erase(scripts[i].host);
     } else {
-      problems[i] += fmt::format("; what was made there, if anything, is not taken away yet: {}", fmt::join(record[scripts[i].host], " "));
+      problems[i] += fmt::format("; what was made there, if anything, is not taken away yet: {}",
+                                 fmt::join(record[scripts[i].host], " "));
     }
   }
   std::erase(problems, "");

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "failure.h"
-#include "host_look.h"
+#include "host_survey.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -72,7 +72,8 @@ TEST_F(ThunderboltLook, sees_peers_services_and_streams) {
   EXPECT_EQ(look.peers[0].device_name, "left box");
   EXPECT_EQ(look.peers[0].service, "0-1.1");
   EXPECT_THAT(look.peers[0].groups, ElementsAre("0-1.1"));
-  EXPECT_THAT(look.peers[0].streams, ElementsAre(cluster::ThunderboltStream{"data", root_ + "/dev/tbstream4", 4, 8, 9}));
+  EXPECT_THAT(look.peers[0].streams,
+              ElementsAre(cluster::ThunderboltStream{"data", root_ + "/dev/tbstream4", 4, 8, 9}));
   EXPECT_EQ(look.peers[1].xdomain, "0-7");
   EXPECT_EQ(look.peers[1].unique_id, "");
   EXPECT_THAT(look.strays, ElementsAre(root_ + "/dev/tbstream6"));
@@ -82,7 +83,8 @@ TEST_F(ThunderboltLook, sees_who_holds_a_stream) {
   put_stream("0-1.1", 0, 8, 9);
   put("dev/tbstream0", "");
   const int descriptor = ::open((root_ + "/dev/tbstream0").c_str(), O_RDWR | O_CLOEXEC);
-  EXPECT_THAT(look_at_thunderbolt(root_).peers[0].streams[0].holder, HasSubstr("(pid " + std::to_string(::getpid()) + ")"));
+  EXPECT_THAT(look_at_thunderbolt(root_).peers[0].streams[0].holder,
+              HasSubstr("(pid " + std::to_string(::getpid()) + ")"));
   ::close(descriptor);
   EXPECT_EQ(look_at_thunderbolt(root_).peers[0].streams[0].holder, "");
 }

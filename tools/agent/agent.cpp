@@ -25,7 +25,6 @@
 #include "agent/attendance.h"
 #include "agent/held_signals.h"
 #include "agent/local_ports.h"
-#include "agent/meetings.h"
 #include "agent/roster.h"
 #include "base/clock.h"
 #include "base/error.h"

@@ -25,11 +25,11 @@
 #include "bootstrap/environment.h"
 #include "cluster/limits.h"
 #include "cluster/read_file.h"
-#include "enter_namespace.h"
 #include "failure.h"
+#include "namespaces.h"
 #include "node_environment.h"
 #include "progress_line.h"
-#include "ranks/meeting.h"
+#include "ranks/start.h"
 
 namespace ringbolt::tools::agent {
 namespace {

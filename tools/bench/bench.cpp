@@ -6,17 +6,16 @@
 #include <fmt/format.h>
 
 #include "base/say.h"
+#include "bench/measure.h"
 #include "bench/parameters.h"
-#include "bench/result.h"
-#include "bench/stream.h"
+#include "bench/stream_blocks.h"
 #include "collective/element.h"
 #include "commands.h"
 #include "failure.h"
-#include "last_words.h"
 #include "page_file.h"
 #include "progress_line.h"
-#include "ranks/meeting.h"
 #include "ranks/start.h"
+#include "stop.h"
 #include "thresholds.h"
 
 namespace ringbolt::tools {

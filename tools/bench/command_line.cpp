@@ -1,4 +1,4 @@
-#include "bench/command_line.h"
+#include "command_line.h"
 
 #include <CLI/CLI.hpp>
 
@@ -62,7 +62,8 @@ void add_nccl_options(CLI::App* command, BenchOptions& options) {
 
 }  // namespace
 
-void define_bench(CLI::App& app, BenchOptions& options, const std::function<void()>& chosen) {
+void define_bench(CLI::App& app, Request& request) {
+  BenchOptions& options = request.bench;
   CLI::App* command = app.add_subcommand("bench", "Measure collectives, as nccl-tests does, and byte streams");
   command
       ->add_option(
@@ -86,9 +87,7 @@ void define_bench(CLI::App& app, BenchOptions& options, const std::function<void
       ->type_name("MS");
   command->add_flag("--json", options.is_json, "Print JSON");
   add_thresholds(command, options.fail_if);
-  command->add_flag("--as-rank", options.is_rank)->group("");
-  command->add_flag("--tell-progress", options.tells_progress)->group("");
-  command->add_option("--of", options.n_ranks)->group("")->transform(Whole(1, UINT32_MAX));
+  add_rank(command, options);
   command->footer(
       "Runs itself on all nodes of the cluster; started by a launcher that says which rank it is, it is that rank.\n"
       "A time is the mean, over calls, of the slowest rank's. After timing, one more call is compared with what it "
@@ -104,7 +103,7 @@ void define_bench(CLI::App& app, BenchOptions& options, const std::function<void
       "  ringbolt bench all_reduce --fast --algorithm two_way_ring\n"
       "  mpirun -n 4 ringbolt bench barrier\n"
       "  ringbolt bench stream -N 3\n");
-  command->callback(chosen);
+  command->callback([&request] { request.action = [&request] { return bench_run(request.bench); }; });
 }
 
 }  // namespace ringbolt::tools::bench

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/statistics.h"
+#include "bench/measure.h"
 #include "failure.h"
 
 namespace ringbolt::tools::bench {

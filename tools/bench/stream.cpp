@@ -1,4 +1,4 @@
-#include "bench/stream.h"
+#include "bench/stream_blocks.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/parameters.h"
-#include "bench/stream_blocks.h"
 #include "failure.h"
 #include "page_file.h"
 #include "progress_line.h"

@@ -1,4 +1,4 @@
-#include "bench/two_processes.h"
+#include "bench/stream_blocks.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,24 +1,132 @@
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/error.h"
 #include "base/say.h"
-#include "bridge/page_thread.h"
+#include "base/unique_fd.h"
 #include "bridge/pair.h"
+#include "bridge/sockets.h"
 #include "commands.h"
 #include "failure.h"
+#include "scrape_server.h"
+
+namespace ringbolt::tools::bridge {
+namespace {
+
+/// Serves what a bridge has counted over HTTP, at /metrics, from a thread of its own: a reader who dawdles holds up no
+/// connection. The text is made by the bridge's thread, which is asked for it. Thread-safe but for its end.
+class PageThread {
+ public:
+  /// `where`: ADDRESS:PORT, or the path of a UNIX socket. `ask`: has the bridge's thread call answer(). Throws
+  /// UsageError, base::Error.
+  PageThread(const std::string& where, std::function<void()> ask);
+  ~PageThread();
+  PageThread(const PageThread&) = delete;
+  PageThread& operator=(const PageThread&) = delete;
+
+  /// "http://127.0.0.1:9316/metrics", "unix:/run/x.sock".
+  const std::string& text() const { return text_; }
+  bool is_asked();
+  void answer(std::string page);
+
+ private:
+  int listen(const std::string& where);
+  Page page(const std::function<void()>& ask);
+
+  base::Mutex mutex_;
+  base::Condition answered_;
+  std::string page_ RINGBOLT_GUARDED_BY(mutex_);
+  bool is_asked_ RINGBOLT_GUARDED_BY(mutex_) = false;
+  std::optional<ListeningSocket> unix_socket_;
+  base::UniqueFd tcp_socket_;
+  base::UniqueFd end_;
+  std::string text_;
+  std::thread thread_;
+};
+
+constexpr std::chrono::seconds kPagePatience{8};
+
+PageThread::PageThread(const std::string& where, std::function<void()> ask)
+    : end_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!end_.is_open()) {
+    throw base::Error(errno, "eventfd", "--stats " + where, "look at the limit of open files (ulimit -n)");
+  }
+  const int listener = listen(where);
+  thread_ = std::thread([this, listener, ask = std::move(ask)] {
+    try {
+      serve_pages(listener, end_.get(), [&] { return page(ask); });
+    } catch (const std::exception& error) {
+      base::say(fmt::format("ringbolt bridge: --stats: {}; connections go on\n", error.what()));
+    }
+  });
+}
+
+Page PageThread::page(const std::function<void()>& ask) {
+  {
+    const base::LockGuard lock(mutex_);
+    is_asked_ = true;
+  }
+  ask();
+  const base::LockGuard lock(mutex_);
+  const bool is_told =
+      answered_.wait_for(mutex_, kPagePatience, [this]() RINGBOLT_REQUIRES(mutex_) { return !is_asked_; });
+  return is_told ? Page{true, page_} : Page{false, "the bridge does not answer\n"};
+}
+
+PageThread::~PageThread() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(end_.get(), &one, sizeof one);
+  answer({});
+  thread_.join();
+}
+
+int PageThread::listen(const std::string& where) {
+  if (where.find('/') != std::string::npos) {
+    unix_socket_.emplace("--stats", Place{Place::Kind::unix_socket, {}, 0, where});
+    text_ = "unix:" + where;
+    return unix_socket_->fd();
+  }
+  tcp_socket_ = listen_for_pages("--stats", where);
+  text_ = page_address(tcp_socket_.get());
+  return tcp_socket_.get();
+}
+
+bool PageThread::is_asked() {
+  const base::LockGuard lock(mutex_);
+  return is_asked_;
+}
+
+void PageThread::answer(std::string page) {
+  const base::LockGuard lock(mutex_);
+  page_ = std::move(page);
+  is_asked_ = false;
+  answered_.notify_all();
+}
+
+}  // namespace
+}  // namespace ringbolt::tools::bridge
 
 namespace ringbolt::tools {
+namespace {}  // namespace
+
 namespace bridge {
 namespace {
 

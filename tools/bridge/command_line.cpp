@@ -1,4 +1,4 @@
-#include "bridge/command_line.h"
+#include "command_line.h"
 
 #include <fmt/format.h>
 
@@ -36,7 +36,8 @@ class Bytes : public CLI::Validator {
 
 }  // namespace
 
-void define_bridge(CLI::App& app, BridgeOptions& options, const std::function<void()>& chosen) {
+void define_bridge(CLI::App& app, Request& request) {
+  BridgeOptions& options = request.bridge;
   CLI::App* command = app.add_subcommand("bridge", "Join TCP or UNIX sockets to byte streams over RDMA");
   command->add_option("--listen", options.listen, "Where programs connect: tcp:HOST:PORT, unix:PATH or rdma:HOST:PORT")
       ->type_name("PLACE");
@@ -77,7 +78,7 @@ void define_bridge(CLI::App& app, BridgeOptions& options, const std::function<vo
       "Examples:\n"
       "  ringbolt bridge --listen tcp:127.0.0.1:6379 --connect rdma:10.77.0.2:6379\n"
       "  ringbolt bridge --listen rdma:10.77.0.2:6379 --connect unix:/run/redis/redis.sock\n");
-  command->callback(chosen);
+  command->callback([&request] { request.action = [&request] { return bridge_run(request.bridge); }; });
 }
 
 }  // namespace ringbolt::tools::bridge

@@ -1,15 +1,31 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "bridge/place.h"
 #include "bridge/relay.h"
 #include "stream/address.h"
 
 namespace ringbolt::tools::bridge {
+
+/// Where a bridge listens or connects to. A value.
+struct Place {
+  enum class Kind : uint8_t { tcp, unix_socket, rdma };
+  Kind kind = Kind::tcp;
+  std::string host;  ///< without brackets
+  uint16_t port = 0;
+  std::string path;  ///< of a UNIX socket
+
+  /// "tcp:127.0.0.1:6379", "rdma:[fd77::1]:6379", "unix:/run/x.sock".
+  std::string text() const;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+/// Of that text. Throws UsageError that names `option`.
+Place parse_place(const std::string& option, const std::string& text);
 
 // Sockets of TCP and UNIX, none of which blocks.
 

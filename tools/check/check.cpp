@@ -12,9 +12,7 @@
 #include "collective/builder.h"
 #include "commands.h"
 #include "failure.h"
-#include "ranks/meeting.h"
 #include "ranks/start.h"
-#include "ranks/texts.h"
 
 namespace ringbolt::tools {
 namespace {

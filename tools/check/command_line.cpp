@@ -1,4 +1,4 @@
-#include "check/command_line.h"
+#include "command_line.h"
 
 #include <CLI/CLI.hpp>
 
@@ -53,14 +53,13 @@ void add_how(CLI::App* command, CheckOptions& options) {
       ->check(Real(0.001, 1e6))
       ->type_name("S");
   command->add_flag("--json", options.is_json, "Print JSON");
-  command->add_flag("--as-rank", options.is_rank)->group("");
-  command->add_flag("--tell-progress", options.tells_progress)->group("");
-  command->add_option("--of", options.n_ranks)->group("")->transform(Whole(1, UINT32_MAX));
+  add_rank(command, options);
 }
 
 }  // namespace
 
-void define_check(CLI::App& app, CheckOptions& options, const std::function<void()>& chosen) {
+void define_check(CLI::App& app, Request& request) {
+  CheckOptions& options = request.check;
   CLI::App* command = app.add_subcommand("check", "Prove that collectives give the right bits on every rank");
   add_what(command, options);
   add_how(command, options);
@@ -74,7 +73,7 @@ void define_check(CLI::App& app, CheckOptions& options, const std::function<void
       "  ringbolt check --matrix --largest 65536\n"
       "  ringbolt check --matrix --only all_reduce,reduce --repeat 100\n"
       "  mpirun -n 4 ringbolt check\n");
-  command->callback(chosen);
+  command->callback([&request] { request.action = [&request] { return check_run(request.check); }; });
 }
 
 }  // namespace ringbolt::tools::check

@@ -74,8 +74,8 @@ float element(Pattern pattern, uint32_t rank, uint32_t round, uint64_t index) {
     case Pattern::random:
       break;
   }
-  const uint64_t base = ranks::mix(kSeed + uint64_t{1000} * rank + round);
-  return static_cast<float>(static_cast<int64_t>(ranks::mix(base + index) % 65536) - 32768);
+  const uint64_t base = mixed(kSeed + uint64_t{1000} * rank + round);
+  return static_cast<float>(static_cast<int64_t>(mixed(base + index) % 65536) - 32768);
 }
 
 std::vector<float> input_of(const Step& step, uint32_t rank) {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ranks/memory.h"
+#include "ranks/work.h"
 
 namespace ringbolt::tools::check {
 

@@ -69,7 +69,7 @@ TEST(Integrity, scales) {
 }
 
 TEST(Integrity, elements_are_the_published_ones) {
-  EXPECT_EQ(ranks::mix(0), 0xe220a8397b1dcdafU);
+  EXPECT_EQ(mixed(0), 0xe220a8397b1dcdafU);
   constexpr std::array kRankZero{10086.0F, 21220.0F, 20553.0F, 28379.0F};
   constexpr std::array kRankOne{20080.0F, 20299.0F, -4627.0F, -15185.0F};
   for (uint64_t i = 0; i < 4; ++i) {

@@ -30,7 +30,7 @@ std::vector<uint32_t> rank_order(uint64_t seed, uint32_t n_nodes) {
   std::iota(ranks.begin(), ranks.end(), 0U);
   // Fisher and Yates. Not std::shuffle: what that does with a seed, each library decides for itself.
   for (uint32_t i = n_nodes; i > 1; --i) {
-    seed = ranks::mix(seed);
+    seed = mixed(seed);
     std::swap(ranks[i - 1], ranks[seed % i]);
   }
   return ranks;

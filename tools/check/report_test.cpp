@@ -1,8 +1,6 @@
-#include "check/report.h"
+#include "check/outcome.h"
 
 #include <gtest/gtest.h>
-
-#include "check/outcome.h"
 
 namespace ringbolt::tools::check {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "check/integrity.h"
 #include "check/matrix_plan.h"
-#include "check/report.h"
-#include "last_words.h"
+#include "check/outcome.h"
 #include "progress_line.h"
 #include "ringbolt/group.h"
+#include "stop.h"
 
 namespace ringbolt::tools::check {
 

@@ -8,6 +8,11 @@ class App;
 class Option;
 }  // namespace CLI
 
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
 namespace ringbolt::tools {
 
 /// What an option takes, as its type name and its validators (validators.h) say.
@@ -41,5 +46,10 @@ const CLI::App& chosen_command(const CLI::App& app);
 
 /// "ringbolt fault add".
 std::string path_of(const CLI::App& app);
+
+/// What is wrong with a command line that `app` has refused, and what to write instead. `words`: those that it got, up
+/// to "--"; `has_command`: there was a "--".
+std::string usage_words(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words,
+                        bool has_command);
 
 }  // namespace ringbolt::tools

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "captured.h"
+#include "child_process.h"
 
 namespace ringbolt::tools::doctor {
 namespace {

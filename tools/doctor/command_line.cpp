@@ -1,4 +1,4 @@
-#include "doctor/command_line.h"
+#include "command_line.h"
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace ringbolt::tools::doctor {
 
-void define_doctor(CLI::App& app, DoctorOptions& options, const std::function<void()>& chosen) {
+void define_doctor(CLI::App& app, Request& request) {
+  DoctorOptions& options = request.doctor;
   CLI::App* command =
       app.add_subcommand("doctor", "Find what is wrong with machines, cables and settings, and what mends it");
   CLI::Option* hosts = command->add_option("--hosts", options.hosts,
@@ -49,7 +50,7 @@ void define_doctor(CLI::App& app, DoctorOptions& options, const std::function<vo
       "  ringbolt doctor --hosts hosts.json --bundle bundle.txt\n"
       "  ringbolt doctor --hosts box1,box2 --apply mtu-differs\n"
       "  ssh mac1 sh < <(ringbolt doctor --script) | ringbolt doctor --from -\n");
-  command->callback(chosen);
+  command->callback([&request] { request.action = [&request] { return doctor_run(request.doctor); }; });
 }
 
 }  // namespace ringbolt::tools::doctor

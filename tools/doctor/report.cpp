@@ -1,13 +1,14 @@
 #include "doctor/report.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "doctor/gather.h"
-#include "html_report.h"
+#include "heat_map.h"
 #include "node_environment.h"
 #include "table.h"
 
@@ -17,17 +18,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const char* state_text(Verdict::State state) {
-  switch (state) {
-    case Verdict::State::healthy:
-      return "healthy";
-    case Verdict::State::found:
-      return "found";
-    case Verdict::State::unread:
-      return "unread";
-    case Verdict::State::absent:
-      break;
-  }
-  return "absent";
+  constexpr std::array kTexts{"healthy", "found", "unread", "absent"};
+  return kTexts.at(static_cast<size_t>(state));
 }
 
 const char* by_text(By by) { return by == By::root ? "root" : by == By::user ? "user" : "shell"; }

@@ -1,4 +1,4 @@
-#include "map/flow.h"
+#include "map/view.h"
 
 #include <cstring>
 

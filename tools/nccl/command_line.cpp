@@ -1,4 +1,4 @@
-#include "nccl/command_line.h"
+#include "command_line.h"
 
 #include "validators.h"
 
@@ -14,8 +14,8 @@ void add_common(CLI::App* command, NcclOptions& options) {
 
 }  // namespace
 
-void define_nccl(CLI::App& app, NcclOptions& options, const std::function<void()>& plan_chosen,
-                 const std::function<void()>& test_chosen) {
+void define_nccl(CLI::App& app, Request& request) {
+  NcclOptions& options = request.nccl;
   CLI::App* command = app.add_subcommand("nccl", "Say what an NCCL job on this cabling needs, and try it");
   add_common(command, options);
   command->require_subcommand(0, 1);
@@ -44,20 +44,19 @@ void define_nccl(CLI::App& app, NcclOptions& options, const std::function<void()
       ->transform(Whole(uint64_t{2}, uint64_t{1} << 20U))
       ->capture_default_str()
       ->type_name("N");
-  test->add_flag("--as-rank", options.is_rank)->group("");
-  test->add_flag("--tell-progress", options.tells_progress)->group("");
-  test->add_option("--of", options.n_ranks)->group("")->transform(Whole(1U, 1024U));
+  add_rank(test, options);
   test->footer(
-      "Times are half the mean round trip of one message; bandwidth is that of eight messages at a time, of bytes that\n"
+      "Times are half the mean round trip of one message; bandwidth is that of eight messages at a time, of bytes "
+      "that\n"
       "the receiver has and has compared. Pairs are measured one after the other; all others relay.\n"
       "Exit code 1: something was wrong.\n\n"
       "Examples:\n"
       "  ringbolt nccl test --emulate ring:4 --like spark\n"
       "  ringbolt nccl test -b 8 -e 64M -f 8\n");
-  test->callback(test_chosen);
-  command->callback([command, plan_chosen] {
+  test->callback([&request] { request.action = [&request] { return nccl_test(request.nccl); }; });
+  command->callback([command, &request] {
     if (command->get_subcommands().empty()) {
-      plan_chosen();
+      request.action = [&request] { return nccl_plan(request.nccl); };
     }
   });
 }

@@ -1,8 +1,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,13 +15,105 @@
 #include "base/say.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/side_channel.h"
+#include "circuit/paths.h"
+#include "cluster/model.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
-#include "nccl/measure.h"
-#include "nccl/pair_paths.h"
+#include "json_text.h"
+#include "nccl/plugin.h"
 #include "ranks/start.h"
+#include "ring_order.h"
 #include "table.h"
+
+namespace ringbolt::tools::nccl_command {
+namespace {
+
+/// Which way messages between two nodes go, as the plugin chooses (circuit/paths.h).
+struct PairPaths {
+  uint32_t a = 0;
+  uint32_t b = 0;
+  uint32_t n_hops = 0;                 ///< 0: there is no way
+  std::vector<std::string> ways = {};  ///< "n0:en2-n1:en3", "n1", "n1, n2": a cable, or who relays
+};
+
+/// A node of that number: 0 is nobody's.
+circuit::NodeId id_of(uint32_t node) { return node + 1; }
+
+std::string way_text(const cluster::Cluster& model, const circuit::Path& path) {
+  if (path.size() == 2) {
+    const auto from = static_cast<uint32_t>(path[0].member - 1);
+    const auto to = static_cast<uint32_t>(path[1].member - 1);
+    return fmt::format("{}-{}", cluster::end_text(model, {from, path[0].exit.port}),
+                       cluster::end_text(model, {to, path[1].entry.port}));
+  }
+  std::vector<std::string> relays;
+  for (size_t i = 1; i + 1 < path.size(); ++i) {
+    relays.push_back(model.nodes[path[i].member - 1].name);
+  }
+  return fmt::format("by {}", fmt::join(relays, ", "));
+}
+
+/// Of all pairs a < b, over cables that are up. [cables] of `is_up`. Pure.
+std::vector<PairPaths> pair_paths(const cluster::Cluster& model, const std::vector<bool>& is_up) {
+  std::vector<circuit::Link> links;
+  for (size_t i = 0; i < model.cables.size(); ++i) {
+    cluster::CableEnd a = model.cables[i].a;
+    cluster::CableEnd b = model.cables[i].b;
+    if (b.node < a.node) {
+      std::swap(a, b);
+    }
+    if (a.node != b.node && is_up[i]) {
+      links.push_back({id_of(a.node),
+                       id_of(b.node),
+                       {static_cast<uint16_t>(a.port), 0},
+                       {static_cast<uint16_t>(b.port), 0},
+                       model.cables[i].speed_gbps * 1000,
+                       true});
+    }
+  }
+  const auto n_nodes = static_cast<uint32_t>(model.nodes.size());
+  circuit::MembersOfNode members;
+  for (uint32_t node = 0; node < n_nodes; ++node) {
+    members[id_of(node)] = {id_of(node)};
+  }
+  std::vector<PairPaths> pairs;
+  for (uint32_t a = 0; a < n_nodes; ++a) {
+    for (uint32_t b = a + 1; b < n_nodes; ++b) {
+      PairPaths& pair = pairs.emplace_back(PairPaths{a, b});
+      for (const circuit::PlannedPath& planned :
+           circuit::plan_paths(links, {}, members, {id_of(a), id_of(a)}, {id_of(b), id_of(b)})) {
+        pair.n_hops = static_cast<uint32_t>(planned.path.size() - 1);
+        pair.ways.push_back(way_text(model, planned.path));
+      }
+    }
+  }
+  return pairs;
+}
+
+/// An order of nodes in which each shares a cable with the next, and the last with the first; empty: there is none.
+std::vector<uint32_t> channel_order(const cluster::Cluster& model, const std::vector<bool>& is_up) {
+  const size_t n = model.nodes.size();
+  if (n == 2) {
+    const bool is_joined = std::ranges::any_of(model.cables, [&](const cluster::Cable& cable) {
+      return is_up[static_cast<size_t>(&cable - model.cables.data())] && cable.a.node != cable.b.node;
+    });
+    return is_joined ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>();
+  }
+  bootstrap::JacclDevices devices;
+  devices.cells.assign(n, std::vector<std::vector<std::string>>(n));
+  for (size_t i = 0; i < model.cables.size(); ++i) {
+    const cluster::Cable& cable = model.cables[i];
+    if (is_up[i] && cable.a.node != cable.b.node) {
+      devices.cells[cable.a.node][cable.b.node].push_back(model.nodes[cable.a.node].ports[cable.a.port].name);
+      devices.cells[cable.b.node][cable.a.node].push_back(model.nodes[cable.b.node].ports[cable.b.port].name);
+    }
+  }
+  return n < 3 ? std::vector<uint32_t>() : ring_order(devices).ranks;
+}
+
+}  // namespace
+}  // namespace ringbolt::tools::nccl_command
 
 namespace ringbolt::tools {
 namespace {
@@ -51,7 +146,8 @@ std::string without_plugin(const cluster::Cluster& model, const std::vector<Pair
   constexpr size_t kMost = 4;
   const size_t n_more = far.size() - std::min(far.size(), kMost);
   far.resize(std::min(far.size(), kMost));
-  return fmt::format("no: no cable joins {}{}", fmt::join(far, ", "), n_more == 0 ? "" : fmt::format(" and {} more pairs", n_more));
+  return fmt::format("no: no cable joins {}{}", fmt::join(far, ", "),
+                     n_more == 0 ? "" : fmt::format(" and {} more pairs", n_more));
 }
 
 void print_plan(const NcclOptions& options, const cluster::Cluster& model, const std::vector<PairPaths>& pairs,
@@ -69,8 +165,7 @@ void print_plan(const NcclOptions& options, const cluster::Cluster& model, const
   }
   Table table("pairs", {{"A"}, {"B"}, {"HOPS", Table::Kind::kNumber}, {"WAYS"}}, options.is_json);
   for (const PairPaths& pair : pairs) {
-    table.add({model.nodes[pair.a].name, model.nodes[pair.b].name,
-               pair.n_hops == 0 ? "" : std::to_string(pair.n_hops),
+    table.add({model.nodes[pair.a].name, model.nodes[pair.b].name, pair.n_hops == 0 ? "" : std::to_string(pair.n_hops),
                pair.ways.empty() ? "none" : fmt::format("{}", fmt::join(pair.ways, "; "))});
   }
   table.print();
@@ -152,30 +247,6 @@ class Connections {
   std::vector<Pair> pairs_;
 };
 
-std::vector<std::byte> emit(const std::optional<Figure>& figure) {
-  base::ByteWriter writer;
-  if (figure) {
-    writer.put(figure->size);
-    writer.put(static_cast<uint64_t>(figure->time_us * 1000));
-    writer.put(static_cast<uint64_t>(figure->gb_per_s * 1e6));
-    writer.put(figure->n_wrong);
-  }
-  return std::move(writer).bytes();
-}
-
-Figure parse_figure(std::span<const std::byte> bytes) {
-  base::ByteReader reader(bytes);
-  Figure figure;
-  figure.size = reader.take<uint64_t>();
-  figure.time_us = static_cast<double>(reader.take<uint64_t>()) / 1000;
-  figure.gb_per_s = static_cast<double>(reader.take<uint64_t>()) / 1e6;
-  figure.n_wrong = reader.take<uint64_t>();
-  if (!reader.is_sound()) {
-    throw FoundProblem("a rank gave no figure");
-  }
-  return figure;
-}
-
 int run_rank(const NcclOptions& options) {
   bootstrap::SideChannel side_channel =
       bootstrap::SideChannel::join(bootstrap::config_from(bootstrap::environment_of_process(), bootstrap::read_file));
@@ -183,11 +254,17 @@ int run_rank(const NcclOptions& options) {
   Connections connections(plugin, side_channel);
   const bool prints = side_channel.rank() == 0;
   uint64_t n_wrong = 0;
-  Table table("figures", {{"FROM", Table::Kind::kNumber}, {"TO", Table::Kind::kNumber}, {"SIZE", Table::Kind::kNumber},
-                          {"TIME_US", Table::Kind::kNumber}, {"ALGBW_GBPS", Table::Kind::kNumber},
-                          {"WRONG", Table::Kind::kNumber}}, true);
+  Table table("figures",
+              {{"FROM", Table::Kind::kNumber},
+               {"TO", Table::Kind::kNumber},
+               {"SIZE", Table::Kind::kNumber},
+               {"TIME_US", Table::Kind::kNumber},
+               {"ALGBW_GBPS", Table::Kind::kNumber},
+               {"WRONG", Table::Kind::kNumber}},
+              true);
   if (prints && !options.is_json) {
-    fmt::print("#  from    to        size        time   algbw  #wrong\n#                     (B)        (us)  (GB/s)\n");
+    fmt::print(
+        "#  from    to        size        time   algbw  #wrong\n#                     (B)        (us)  (GB/s)\n");
   }
   for (uint32_t from = 0; from < side_channel.n_ranks(); ++from) {
     for (uint32_t to = 0; to < side_channel.n_ranks(); ++to) {
@@ -197,11 +274,17 @@ int run_rank(const NcclOptions& options) {
         if (side_channel.rank() == from || side_channel.rank() == to) {
           figure = measure(connections.with(side_channel.rank() == from ? to : from), from < to, size);
         }
-        const auto shares = side_channel.all_gather(emit(figure), base::now_ns() + kExchangeNs);
+        const std::string mine = to_line(figure);
+        const auto shares = side_channel.all_gather(std::as_bytes(std::span(mine)), base::now_ns() + kExchangeNs);
         if (!shares) {
           throw FoundProblem(shares.error().text);
         }
-        const Figure its = parse_figure((*shares)[to]);
+        const std::span<const std::byte> told((*shares)[to]);
+        const auto found = from_line<Figure>({reinterpret_cast<const char*>(told.data()), told.size()});
+        if (!found) {
+          throw FoundProblem("a rank gave no figure");
+        }
+        const Figure& its = *found;
         n_wrong += its.n_wrong;
         if (prints && options.is_json) {
           table.add({std::to_string(from), std::to_string(to), std::to_string(size), fmt::format("{:.2f}", its.time_us),

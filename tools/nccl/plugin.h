@@ -2,8 +2,12 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "json_text.h"
 #include "nccl/net_abi.h"
 
 namespace ringbolt::tools::nccl_command {
@@ -38,5 +42,27 @@ class Plugin {
 
 /// Where the plugin is that was installed, or built, with this command.
 std::string installed_plugin();
+
+/// One line of the table: messages of one size from one rank to another.
+struct Figure {
+  uint64_t size = 0;
+  double time_us = 0;    ///< half the mean round trip of one message
+  double gb_per_s = 0;   ///< of eight messages at a time
+  uint64_t n_wrong = 0;  ///< messages that were not what had been sent
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Figure, size, time_us, gb_per_s, n_wrong)
+
+/// The two connections between this rank and another one.
+struct Pair {
+  Plugin& plugin;
+  void* send_comm = nullptr;
+  void* receive_comm = nullptr;
+  uint32_t rank = 0;  ///< this one
+  uint32_t other = 0;
+};
+
+/// Measures messages from the lower rank to the higher (`is_up`), or the other way round; both call it. Whoever
+/// receives has the figure. Throws FoundProblem.
+std::optional<Figure> measure(Pair& pair, bool is_up, uint64_t size);
 
 }  // namespace ringbolt::tools::nccl_command

@@ -6,16 +6,20 @@
 
 namespace ringbolt::tools::pair {
 
+void add_end(CLI::App* command, EndOptions& options) {
+  command->add_option("--end", options.end)->group("")->check(OneOf({"client", "server"}));
+  command->add_option("--peer", options.peer)->group("");
+  command->add_option("--channel", options.channel_fd)->group("")->transform(Whole(0, INT32_MAX));
+  command->add_flag("--tell-progress", options.tells_progress)->group("");
+}
+
 void add_meeting(CLI::App* command, PairOptions& options) {
   command->add_option("host", options.host, "Where the server runs; without it (and --nodes) this is the server")
       ->type_name("HOST");
   command->add_option("--nodes", options.nodes, "Run both ends, on two nodes of a cluster")->type_name("A,B");
   command->add_option("--cluster,--name", options.cluster,
                       "The cluster of --nodes (default: $RINGBOLT_CLUSTER, else the only one that is up)");
-  command->add_option("--end", options.end)->group("")->check(OneOf({"client", "server"}));
-  command->add_option("--peer", options.peer)->group("");
-  command->add_option("--channel", options.channel_fd)->group("")->transform(Whole(0, INT32_MAX));
-  command->add_flag("--tell-progress", options.tells_progress)->group("");
+  add_end(command, options);
 }
 
 void add_library(CLI::App* command, PairOptions& options) {

@@ -9,7 +9,10 @@ class App;
 // The options that `perf` and `verify` share, in groups that follow one another in their help.
 namespace ringbolt::tools::pair {
 
-/// Where the other end is; also what a process of --nodes is told, hidden.
+/// What an end is told by who starts it, hidden.
+void add_end(CLI::App* command, EndOptions& options);
+
+/// Where the other end is; also what a process of --nodes is told.
 void add_meeting(CLI::App* command, PairOptions& options);
 
 /// The verbs library.

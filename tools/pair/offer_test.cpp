@@ -1,4 +1,4 @@
-#include "pair/offer.h"
+#include "pair/queue_pair.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "probe/probe_failure.h"
+#include "base/text_fields.h"
+#include "failure.h"
 #include "stop.h"
 
 namespace ringbolt::tools::pair {
@@ -23,7 +24,81 @@ void wait_readable(int fd, int most_ms) {
   ::poll(&polled, 1, most_ms);
 }
 
+constexpr std::string_view kVersion = "2";
+
+/// Of a line "name value".
+std::string_view value_in(std::string_view text, const std::string& name) {
+  const std::string begin = "\n" + name + " ";
+  const size_t at = text.find(begin);
+  if (at == std::string_view::npos) {
+    return "nothing";
+  }
+  const std::string_view rest = text.substr(at + begin.size());
+  return rest.substr(0, std::min(rest.find('\n'), size_t{200}));
+}
+
+/// What came from a peer, fit for a terminal.
+std::string printable(std::string_view text) {
+  std::string clean(text);
+  std::replace_if(
+      clean.begin(), clean.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
+  return clean;
+}
+
+std::string magic_of(std::string_view command) { return fmt::format("ringbolt {} ", command); }
+
 }  // namespace
+
+void Channel::send_text(std::string_view text) {
+  const auto length = static_cast<uint32_t>(text.size());
+  std::string frame(sizeof length, '\0');
+  std::memcpy(frame.data(), &length, sizeof length);
+  frame += text;
+  // What poll() calls writable takes so much without blocking, be it a socket or a pipe.
+  constexpr size_t kPieceBytes = 4096;
+  constexpr int kPatienceMs = 10'000;
+  for (size_t at = 0; at < frame.size();) {
+    pollfd polled{write_fd_, POLLOUT, 0};
+    if (::poll(&polled, 1, kPatienceMs) == 0) {
+      throw ProbeFailure("the other end takes nothing for 10 s", true);
+    }
+    const ssize_t put = ::write(write_fd_, frame.data() + at, std::min(kPieceBytes, frame.size() - at));
+    if (put < 0 && errno != EINTR && errno != EAGAIN) {
+      throw ProbeFailure("the other end is gone", true);
+    }
+    at += put > 0 ? static_cast<size_t>(put) : 0;
+  }
+}
+
+std::optional<std::string> Channel::look() {
+  uint32_t length = 0;
+  while (true) {
+    if (begun_.size() >= sizeof length) {
+      std::memcpy(&length, begun_.data(), sizeof length);
+      if (length > kMostTextBytes) {
+        throw ProbeFailure("the other end does not speak as ringbolt does");
+      }
+      if (begun_.size() >= sizeof length + length) {
+        std::string text = begun_.substr(sizeof length, length);
+        begun_.erase(0, sizeof length + length);
+        return text;
+      }
+    }
+    pollfd polled{read_fd_, POLLIN, 0};
+    if (::poll(&polled, 1, 0) <= 0) {
+      return std::nullopt;
+    }
+    char buffer[4096];
+    const ssize_t got = ::read(read_fd_, buffer, sizeof buffer);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+      return std::nullopt;
+    }
+    if (got <= 0) {
+      throw ProbeFailure("the other end is gone", true);
+    }
+    begun_.append(buffer, static_cast<size_t>(got));
+  }
+}
 
 void Peer::tell(std::string_view kind, std::string_view text) {
   try {
@@ -31,6 +106,19 @@ void Peer::tell(std::string_view kind, std::string_view text) {
   } catch (const ProbeFailure& failure) {
     fail(fmt::format("{} (telling it \"{}\")", failure.what(), kind));
   }
+}
+
+void Peer::tell(std::string_view kind, const std::vector<uint64_t>& numbers) {
+  tell(kind, fmt::format("{}", fmt::join(numbers, " ")));
+}
+
+std::vector<uint64_t> Peer::numbers_in(std::string_view text, size_t count) {
+  std::vector<uint64_t> numbers(count);
+  const bool is_sound = std::ranges::all_of(numbers, [&](uint64_t& one) { return base::take_number(text, one); });
+  if (!is_sound || !text.empty()) {
+    fail("the figures of the other end make no sense");
+  }
+  return numbers;
 }
 
 void Peer::tell_working() {
@@ -145,6 +233,44 @@ void Peer::fail(const std::string& problem) {
 void Peer::give_up(std::string_view what, uint64_t waited_ns) const {
   throw ProbeFailure(fmt::format("waited {:.1f} s for {}; {} is connected and silent (--timeout gives it longer)",
                                  static_cast<double>(waited_ns) / 1e9, what, name_));
+}
+
+std::string emit_hello(std::string_view command, const std::vector<HelloEntry>& mine) {
+  std::string text = fmt::format("{}{}\n", magic_of(command), kVersion);
+  for (const HelloEntry& entry : mine) {
+    text += fmt::format("{} {}\n", entry.name, entry.value);
+  }
+  return text;
+}
+
+std::string hello_objection(std::string_view command, const std::vector<HelloEntry>& mine, std::string_view theirs) {
+  const std::string magic = magic_of(command);
+  if (theirs.substr(0, magic.size()) != magic) {
+    return fmt::format("what answers there is not ringbolt {}", command);
+  }
+  const std::string_view version = theirs.substr(magic.size(), theirs.find('\n') - magic.size());
+  if (version != kVersion) {
+    return fmt::format(
+        "the other end speaks version {} of this measurement, this one {}: use the same Ringbolt at both",
+        printable(version.substr(0, 20)), kVersion);
+  }
+  std::string differences;
+  for (const HelloEntry& entry : mine) {
+    const std::string_view other = value_in(theirs, entry.name);
+    if (other != entry.value) {
+      differences += fmt::format("{}{} ({}) is {} here and {} at the other end", differences.empty() ? "" : "; ",
+                                 entry.name, entry.flag, entry.value, printable(other));
+    }
+  }
+  return differences.empty() ? "" : "both ends need the same parameters: " + differences;
+}
+
+void agree(std::string_view command, const std::vector<HelloEntry>& mine, Peer& peer) {
+  peer.tell("hello", emit_hello(command, mine));
+  const std::string objection = hello_objection(command, mine, peer.await("hello", "its parameters"));
+  if (!objection.empty()) {
+    throw UsageError(fmt::format("{}: {}", peer.name(), objection));
+  }
 }
 
 }  // namespace ringbolt::tools::pair

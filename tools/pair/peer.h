@@ -8,10 +8,30 @@
 #include <utility>
 #include <vector>
 
-#include "probe/channel.h"
-#include "probe/probe_failure.h"
+#include "failure.h"
 
 namespace ringbolt::tools::pair {
+
+/// Texts to and from the other end, over a byte stream. Owns nothing. Not thread-safe.
+class Channel {
+ public:
+  /// `read_fd` and `write_fd` may be one socket, or two pipes. SIGPIPE must be ignored.
+  Channel(int read_fd, int write_fd) : read_fd_(read_fd), write_fd_(write_fd) {}
+
+  int read_fd() const { return read_fd_; }
+  /// A text of up to kMostTextBytes to the other end, which takes it by look().
+  /// Throws ProbeFailure if the other end is gone, or does not take it within 10 s.
+  void send_text(std::string_view text);
+  /// The next text, if one has come whole; never waits. Throws ProbeFailure if the other end is gone.
+  std::optional<std::string> look();
+
+  static constexpr size_t kMostTextBytes = size_t{1} << 20U;
+
+ private:
+  int read_fd_;
+  int write_fd_;
+  std::string begun_;  // of texts: what has come and was not taken
+};
 
 /// The other end of a run, over a stream beside the verbs connections. Each text has a kind; texts of other kinds than
 /// the awaited wait. All calls throw ProbeFailure that names the peer: if it is gone, or reports a failure of its own
@@ -29,6 +49,10 @@ class Peer {
   int fd() const { return channel_.read_fd(); }
 
   void tell(std::string_view kind, std::string_view text);
+  /// Numbers, for numbers_in() of the peer.
+  void tell(std::string_view kind, const std::vector<uint64_t>& numbers);
+  /// Exactly `count` numbers of a text that the peer has told; fails if it is no such text.
+  std::vector<uint64_t> numbers_in(std::string_view text, size_t count);
   /// At most once a second: that this end is at work, for a peer that awaits its end and sees nothing else of it.
   void tell_working();
   /// `what`: the awaited, for messages. The time limit counts from when the peer last said that it works.
@@ -59,5 +83,23 @@ class Peer {
   std::vector<std::string> cumulative_;  // kinds of which only the newest is kept
   std::deque<std::string> texts_;        // come and not taken; each "kind\ntext"
 };
+
+/// One thing that both ends must have been asked for alike.
+struct HelloEntry {
+  std::string name;   ///< "queue-pairs"
+  std::string flag;   ///< "-q"
+  std::string value;  ///< one line
+};
+
+/// The first text that the ends send each other: "ringbolt COMMAND 1" and a line "name value" for each entry.
+std::string emit_hello(std::string_view command, const std::vector<HelloEntry>& mine);
+
+/// Why an end with `mine` can't work with one that said `theirs`: in words, with both values and the flag. Empty: it
+/// can. Any bytes are safe to pass. Thread-safe.
+std::string hello_objection(std::string_view command, const std::vector<HelloEntry>& mine, std::string_view theirs);
+
+/// Tells `peer` what this end was asked for, and compares. Throws ProbeFailure, and UsageError with the objection: the
+/// peer finds out by itself.
+void agree(std::string_view command, const std::vector<HelloEntry>& mine, Peer& peer);
 
 }  // namespace ringbolt::tools::pair

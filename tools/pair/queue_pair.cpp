@@ -7,7 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "probe/probe_failure.h"
+#include "failure.h"
+#include "json_text.h"
 #include "verbs/codes.h"
 
 namespace ringbolt::tools::pair {
@@ -58,11 +59,16 @@ void QueuePair::make(const Device& device, const QueuePairPlan& plan, uint32_t i
   wanted.send_cq = plan.send_cq;
   wanted.recv_cq = plan.receive_cq;
   wanted.qp_type = type_of(transport_);
-  wanted.cap.max_send_wr = plan.send_depth;
-  wanted.cap.max_recv_wr = plan.receive_depth;
+  const auto depth_of = [&](uint32_t messages) {
+    const uint64_t depth = messages * device.depth_of_message(plan.message_bytes);
+    const auto most = static_cast<uint64_t>(std::max(device.limits().max_qp_wr, 1));
+    return static_cast<uint32_t>(device.counts_frames() ? std::min(depth, most) : depth);
+  };
+  wanted.cap.max_send_wr = depth_of(plan.send_depth);
+  wanted.cap.max_recv_wr = depth_of(plan.receive_depth);
   wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
   wanted.cap.max_inline_data = inline_bytes;
-  qp_ = own(device.library(), device.verbs().create_qp(device.pd(), &wanted), "ibv_create_qp");
+  qp_ = device.own(device.verbs().create_qp(device.pd(), &wanted), "ibv_create_qp");
   inline_bytes_ = wanted.cap.max_inline_data;
   send_depth_ = wanted.cap.max_send_wr;
   receive_depth_ = wanted.cap.max_recv_wr;
@@ -128,7 +134,7 @@ void QueuePair::connect(const Device& device, const Offer& peer, const QueuePair
     fail_call("ibv_modify_qp to RTS", error);
   }
   ibv_ah_attr path = path_to(device, peer);
-  handle_ = own(device.library(), device.verbs().create_ah(device.pd(), &path), "ibv_create_ah");
+  handle_ = device.own(device.verbs().create_ah(device.pd(), &path), "ibv_create_ah");
   peer_number_ = address.number;
 }
 
@@ -146,6 +152,40 @@ int QueuePair::try_post_receive(std::span<std::byte> slot, uint32_t local_key, u
   request.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
   return ibv_post_recv(get(), &request, &bad);
+}
+
+Offer connect_all(const Device& device, std::span<QueuePair* const> queue_pairs, Offer mine, const PortChoice& choice,
+                  Peer& peer) {
+  std::copy(std::begin(device.gid().raw), std::end(device.gid().raw), mine.gid.begin());
+  mine.lid = device.lid();
+  mine.mtu_bytes = device.mtu_bytes();
+  mine.target_depth = device.target_depth();
+  for (const QueuePair* one : queue_pairs) {
+    mine.queue_pairs.push_back(one->address());
+  }
+  peer.tell("offer", emit_offer(mine));
+  std::optional<Offer> theirs = parse_offer(peer.await("offer", "its queue pairs' addresses"));
+  if (!theirs || theirs->queue_pairs.size() != queue_pairs.size()) {
+    peer.fail("what the other end tells of its queue pairs makes no sense");
+  }
+  for (size_t index = 0; index < queue_pairs.size(); ++index) {
+    queue_pairs[index]->connect(device, *theirs, theirs->queue_pairs[index], choice);
+  }
+  return std::move(*theirs);
+}
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(QueuePairAddress, number, psn)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Offer, gid, lid, mtu_bytes, target_depth, seed, window, send_slots, stride,
+                                   send_address, receive_address, remote_key, queue_pairs)
+
+std::string emit_offer(const Offer& offer) { return to_line(offer); }
+
+std::optional<Offer> parse_offer(std::string_view text) {
+  constexpr size_t kMostQueuePairs = 4096;
+  std::optional<Offer> offer = from_line<Offer>(text);
+  const bool is_sound =
+      offer && offer->queue_pairs.size() <= kMostQueuePairs && offer->window != 0 && offer->send_slots != 0;
+  return is_sound ? std::move(offer) : std::nullopt;
 }
 
 }  // namespace ringbolt::tools::pair

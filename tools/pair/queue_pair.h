@@ -2,16 +2,49 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "pair/device.h"
-#include "pair/offer.h"
+#include "pair/peer.h"
 #include "pair/transport.h"
-#include "probe/verbs_objects.h"
 
 namespace ringbolt::tools::pair {
+
+/// One queue pair, for the other end.
+struct QueuePairAddress {
+  uint32_t number = 0;
+  uint32_t psn = 0;
+  friend bool operator==(const QueuePairAddress&, const QueuePairAddress&) = default;
+};
+
+/// What an end tells the other before both connect: its port, its queue pairs, and its memory.
+struct Offer {
+  std::array<uint8_t, 16> gid{};
+  uint16_t lid = 0;
+  uint32_t mtu_bytes = 0;
+  uint32_t target_depth = 0;  ///< READs and atomics that it serves at once
+  uint32_t seed = 0;          ///< of what it sends
+  uint32_t window = 0;        ///< receive slots of each queue pair
+  uint32_t send_slots = 0;
+  uint32_t stride = 0;           ///< bytes from slot to slot
+  uint64_t send_address = 0;     ///< of the first queue pair's send slots; those of the others follow
+  uint64_t receive_address = 0;  ///< likewise
+  uint32_t remote_key = 0;
+  std::vector<QueuePairAddress> queue_pairs = {};  ///< the last is that of the credits, if there are some
+  friend bool operator==(const Offer&, const Offer&) = default;
+};
+
+/// One line. Thread-safe.
+std::string emit_offer(const Offer& offer);
+/// Any bytes are safe to pass. Thread-safe.
+std::optional<Offer> parse_offer(std::string_view text);
 
 /// What a queue pair is made for.
 struct QueuePairPlan {
@@ -20,6 +53,7 @@ struct QueuePairPlan {
   ibv_cq* receive_cq = nullptr;
   uint32_t send_depth = 1;
   uint32_t receive_depth = 1;
+  uint64_t message_bytes = 0;  ///< of the longest
   int inline_bytes = 0;        ///< -1: as much as the device gives, up to kUsualInlineBytes
   unsigned remote_access = 0;  ///< IBV_ACCESS_REMOTE_...
 };
@@ -27,7 +61,7 @@ struct QueuePairPlan {
 /// A connected queue pair, or a UD one with one peer. Calls throw ProbeFailure. Not thread-safe.
 class QueuePair {
  public:
-  static constexpr int kUsualInlineBytes = 220;  // as perftest asks
+  static constexpr int kUsualInlineBytes = 220;      // as perftest asks
   static constexpr uint32_t kQueueKey = 0x52425046;  // of UD
 
   /// Made, and ready for receives to be posted.
@@ -59,7 +93,8 @@ class QueuePair {
  private:
   void make(const Device& device, const QueuePairPlan& plan, uint32_t inline_bytes);
   ibv_ah_attr path_to(const Device& device, const Offer& peer) const;
-  void connect_reliably(const Device& device, const Offer& peer, const QueuePairAddress& address, const PortChoice& choice);
+  void connect_reliably(const Device& device, const Offer& peer, const QueuePairAddress& address,
+                        const PortChoice& choice);
 
   Transport transport_;
   OwnedVerbs<ibv_qp> qp_;
@@ -70,5 +105,10 @@ class QueuePair {
   uint32_t receive_depth_ = 0;
   uint32_t peer_number_ = 0;
 };
+
+/// What `mine` lacks of device and queue pairs is filled in and told to the peer, and all are connected with those of
+/// the peer's offer, which is returned. Both ends call it at once.
+Offer connect_all(const Device& device, std::span<QueuePair* const> queue_pairs, Offer mine, const PortChoice& choice,
+                  Peer& peer);
 
 }  // namespace ringbolt::tools::pair

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace ringbolt::tools::pair {
 
-enum class Transport { kRc, kUc, kUd };
+enum class Transport : uint8_t { kRc, kUc, kUd };
 
-const char* text_of(Transport transport);  ///< "RC"
+/// "RC".
+inline const char* text_of(Transport transport) {
+  constexpr std::array kTexts{"RC", "UC", "UD"};
+  return kTexts[static_cast<size_t>(transport)];
+}
 
 /// Which port an end uses, and how its connections behave; each end chooses for itself.
 struct PortChoice {

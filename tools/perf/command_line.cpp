@@ -1,5 +1,5 @@
 // Beside main.cpp, which would be too long with it: thirty options, most of them perftest's.
-#include "perf/command_line.h"
+#include "command_line.h"
 
 #include <CLI/CLI.hpp>
 
@@ -65,7 +65,8 @@ void add_output(CLI::App* command, PerfOptions& options) {
 
 }  // namespace
 
-void define_perf(CLI::App& app, PerfOptions& options, const std::function<void()>& chosen) {
+void define_perf(CLI::App& app, Request& request) {
+  PerfOptions& options = request.perf;
   CLI::App* command = app.add_subcommand("perf", "Measure latency and bandwidth of verbs between two ends");
   add_what(command, options);
   add_letters(command, options);
@@ -78,7 +79,7 @@ void define_perf(CLI::App& app, PerfOptions& options, const std::function<void()
       "  ringbolt perf write --nodes 0,1 -a -s 65536 --html write.html\n"
       "  ringbolt perf read -d rdma_en2                    the server\n"
       "  ringbolt perf read -d rdma_en2 10.0.0.2 -D 5      the client\n");
-  command->callback(chosen);
+  command->callback([&request] { request.action = [&request] { return perf_run(request.perf); }; });
 }
 
 }  // namespace ringbolt::tools::perf

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "pair/peer.h"
 #include "perf/link.h"
@@ -14,5 +15,11 @@ using pair::Peer;
 /// Measures latency over a link, at both ends at once: closed loops, so that no early completion makes it look better.
 /// At the client: the figures. At the server: nothing. Throws ProbeFailure.
 std::optional<LatencyFigures> measure_latency(Link& link, Peer& peer, bool is_client, Progress& progress);
+
+using pair::Peer;
+
+/// Measures bandwidth over a link, at both ends at once. At the client: a figure for each direction. At the server:
+/// nothing. Throws ProbeFailure.
+std::vector<BandwidthFigures> measure_bandwidth(Link& link, Peer& peer, bool is_client, Progress& progress);
 
 }  // namespace ringbolt::tools::perf

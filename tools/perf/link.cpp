@@ -1,5 +1,7 @@
 #include "perf/link.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -7,18 +9,13 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "failure.h"
 #include "perf/message.h"
-#include "probe/probe_failure.h"
 
 namespace ringbolt::tools::perf {
 namespace {
 
-/// Devices that map whole pages want regions to begin on them; the largest page in use has so many bytes.
-constexpr size_t kPageBytes = 16384;
 constexpr size_t kLineBytes = 64;
-constexpr size_t kMostMemoryBytes = size_t{8} << 30U;
-
-size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 unsigned remote_access(Operation operation) {
   switch (operation) {
@@ -45,10 +42,16 @@ Link::Link(const Device& device, const Parameters& parameters, const Tuning& tun
   if (step_.is_latency) {
     parameters_.queue_pairs = 1;
   }
+  if (device.counts_frames()) {
+    // Such queues may take some frames fewer than they say.
+    constexpr uint64_t kReserve = 16;
+    const auto frames = static_cast<uint64_t>(std::max(device.limits().max_qp_wr, 1));
+    depths_.limit((frames - std::min(kReserve, frames - 1)) / device.depth_of_message(step.size_bytes));
+  }
+  receive_places_ = depths_.receive_slots;
   lay_out();
   make_queues(tuning);
-  post_first_receives();
-  exchange_offers(tuning);
+  connect(tuning);
 }
 
 bool Link::has_credits() const {
@@ -58,22 +61,15 @@ bool Link::has_credits() const {
 bool Link::has_notices() const { return !step_.is_latency && parameters_.operation == Operation::kWrite; }
 
 void Link::lay_out() {
-  const bool is_ud = parameters_.transport == Transport::kUd;
+  using pair::Region;
   const size_t count = parameters_.queue_pairs;
   const auto places = [&](uint32_t slots) { return depths_.has_one_place ? count : count * slots; };
-  stride_ = rounded_up(step_.size_bytes + (is_ud ? kRouteHeaderBytes : 0), kLineBytes);
-  receive_offset_ = rounded_up(stride_ * places(depths_.send_slots), kPageBytes);
-  word_offset_ = receive_offset_ + rounded_up(stride_ * places(depths_.receive_slots), kPageBytes);
+  stride_ = Region::rounded_up(step_.size_bytes + header_bytes(), kLineBytes);
+  receive_offset_ = Region::rounded_up(stride_ * places(depths_.send_slots), Region::kPageBytes);
+  word_offset_ = receive_offset_ + Region::rounded_up(stride_ * places(receive_places_), Region::kPageBytes);
   const size_t words = 2 * kNotices * count + kCreditSends + kCreditReceives;
-  total_bytes_ = word_offset_ + rounded_up(words * 2 * kLineBytes, kPageBytes);
-  if (total_bytes_ > kMostMemoryBytes) {
-    throw ProbeFailure(fmt::format("{} bytes of buffers are too many: give smaller -s, -t, -r or -q", total_bytes_));
-  }
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, total_bytes_)));
-  if (memory_ == nullptr) {
-    fail_call("aligned_alloc", ENOMEM);
-  }
-  std::memset(memory_.get(), 0, total_bytes_);
+  memory_ =
+      Region(device_, word_offset_ + words * 2 * kLineBytes, remote_access(parameters_.operation), "-s, -t, -r or -q");
   mine_.seed = static_cast<uint32_t>(base::now_ns() >> 8U) | 1U;
   for (uint32_t queue_pair = 0; queue_pair < count; ++queue_pair) {
     for (uint32_t slot = 0; slot < depths_.send_slots; ++slot) {
@@ -81,46 +77,44 @@ void Link::lay_out() {
       write_stamp(send_slot(queue_pair, slot), stamp_of(mine_.seed, slot));
     }
   }
-  const unsigned access = IBV_ACCESS_LOCAL_WRITE | remote_access(parameters_.operation);
-  region_ =
-      own(device_.library(), device_.verbs().reg_mr(device_.pd(), memory_.get(), total_bytes_, static_cast<int>(access)),
-          "ibv_reg_mr");
 }
 
 void Link::make_queues(const Tuning& tuning) {
-  const verbs::Calls& verbs = device_.verbs();
   const uint32_t count = parameters_.queue_pairs;
   const bool receives_messages = parameters_.operation == Operation::kSend;
   const uint32_t receives = receives_messages ? depths_.receive_slots : kNotices;
   const uint32_t sends = depths_.in_flight + (has_notices() ? kNotices : 0);
   if (tuning.has_events) {
-    events_ = own(device_.library(), verbs.create_comp_channel(device_.context()), "ibv_create_comp_channel");
+    events_ = device_.own(device_.verbs().create_comp_channel(device_.context()), "ibv_create_comp_channel");
   }
-  const auto make_cq = [&](uint64_t entries) {
-    return own(device_.library(), verbs.create_cq(device_.context(), static_cast<int>(entries), nullptr, events_.get(), 0),
-               "ibv_create_cq");
-  };
-  send_cq_ = make_cq(uint64_t{count} * sends);
-  receive_cq_ = make_cq(uint64_t{count} * receives);
-  QueuePairPlan plan{
-      parameters_.transport, send_cq(), receive_cq(), sends, receives, 0, remote_access(parameters_.operation)};
+  send_cq_ = device_.make_cq(uint64_t{count} * sends, events_.get());
+  receive_cq_ = device_.make_cq(uint64_t{count} * receives, events_.get());
+  QueuePairPlan plan{parameters_.transport, send_cq(), receive_cq(), sends, receives};
+  plan.message_bytes = step_.size_bytes;
+  plan.remote_access = remote_access(parameters_.operation);
   const bool sends_data = parameters_.operation == Operation::kSend || parameters_.operation == Operation::kWrite;
   plan.inline_bytes = tuning.inline_bytes >= 0 ? tuning.inline_bytes : step_.is_latency && sends_data ? -1 : 0;
   for (uint32_t index = 0; index < count; ++index) {
     queue_pairs_.emplace_back(device_, plan);
   }
   if (has_credits()) {
-    credit_cq_ = make_cq(kCreditSends + kCreditReceives);
+    credit_cq_ = device_.make_cq(kCreditSends + kCreditReceives, events_.get());
     credit_queue_pair_.emplace(
-        device_, QueuePairPlan{parameters_.transport, credit_cq(), credit_cq(), kCreditSends, kCreditReceives, 0, 0});
+        device_, QueuePairPlan{parameters_.transport, credit_cq(), credit_cq(), kCreditSends, kCreditReceives});
   }
 }
 
+/// Devices may take fewer than they have granted.
 void Link::post_first_receives() {
   for (uint32_t queue_pair = 0; queue_pair < queue_pairs(); ++queue_pair) {
     if (parameters_.operation == Operation::kSend) {
       for (uint32_t slot = 0; slot < depths_.receive_slots; ++slot) {
-        post_receive(queue_pair, slot);
+        const int error = try_post_receive(queue_pair, slot);
+        if (error == ENOMEM && slot > 0) {
+          depths_.receive_slots = slot;
+        } else if (error != 0) {
+          pair::fail_call("ibv_post_recv", error);
+        }
       }
     }
     for (uint32_t notice = 0; has_notices() && notice < kNotices; ++notice) {
@@ -132,37 +126,25 @@ void Link::post_first_receives() {
   }
 }
 
-void Link::exchange_offers(const Tuning& tuning) {
-  std::copy(std::begin(device_.gid().raw), std::end(device_.gid().raw), mine_.gid.begin());
-  mine_.lid = device_.lid();
-  mine_.mtu_bytes = device_.mtu_bytes();
-  mine_.target_depth = device_.target_depth();
-  mine_.window = depths_.receive_slots;
+void Link::connect(const Tuning& tuning) {
+  mine_.window = receive_places_;
   mine_.send_slots = depths_.send_slots;
   mine_.stride = static_cast<uint32_t>(stride_);
-  mine_.send_address = reinterpret_cast<uintptr_t>(memory_.get());
+  mine_.send_address = memory_.address();
   mine_.receive_address = mine_.send_address + receive_offset_;
-  mine_.remote_key = region_->rkey;
-  for (const QueuePair& one : queue_pairs_) {
-    mine_.queue_pairs.push_back(one.address());
+  mine_.remote_key = memory_.remote_key();
+  std::vector<QueuePair*> all;
+  for (QueuePair& one : queue_pairs_) {
+    all.push_back(&one);
   }
   if (credit_queue_pair_) {
-    mine_.queue_pairs.push_back(credit_queue_pair_->address());
+    all.push_back(&*credit_queue_pair_);
   }
-  peer_.tell("offer", emit_offer(mine_));
-  const std::optional<Offer> offer = pair::parse_offer(peer_.await("offer", "its queue pairs' addresses"));
-  if (!offer || offer->queue_pairs.size() != mine_.queue_pairs.size()) {
-    peer_.fail("what the other end tells of its queue pairs makes no sense");
-  }
-  theirs_ = *offer;
-  for (size_t index = 0; index < queue_pairs_.size(); ++index) {
-    queue_pairs_[index].connect(device_, theirs_, theirs_.queue_pairs[index], tuning);
-  }
-  if (credit_queue_pair_) {
-    credit_queue_pair_->connect(device_, theirs_, theirs_.queue_pairs.back(), tuning);
-  }
-  peer_.tell("connected", "");
-  peer_.await("connected", "its queue pairs to be connected");
+  theirs_ = pair::connect_all(device_, all, mine_, tuning, peer_);
+  post_first_receives();  // some devices take none before
+  peer_.tell("connected", {depths_.receive_slots});
+  const uint64_t window = peer_.numbers_in(peer_.await("connected", "its queue pairs to be connected"), 1)[0];
+  theirs_.window = static_cast<uint32_t>(std::clamp<uint64_t>(window, 1, theirs_.window));
 }
 
 std::span<std::byte> Link::send_slot(uint32_t queue_pair, uint64_t index) const {
@@ -170,8 +152,8 @@ std::span<std::byte> Link::send_slot(uint32_t queue_pair, uint64_t index) const 
 }
 
 std::span<std::byte> Link::receive_slot(uint32_t queue_pair, uint64_t index) const {
-  const size_t header = parameters_.transport == Transport::kUd ? kRouteHeaderBytes : 0;
-  return bytes(receive_offset_ + stride_ * place_of(queue_pair, index, depths_.receive_slots) + header, step_.size_bytes);
+  return bytes(receive_offset_ + stride_ * place_of(queue_pair, index, receive_places_) + header_bytes(),
+               step_.size_bytes);
 }
 
 uint64_t Link::remote_send_address(uint32_t queue_pair, uint64_t index) const {
@@ -183,10 +165,15 @@ uint64_t Link::remote_receive_address(uint32_t queue_pair, uint64_t index) const
 }
 
 void Link::post_receive(uint32_t queue_pair, uint64_t index) const {
-  const size_t header = parameters_.transport == Transport::kUd ? kRouteHeaderBytes : 0;
+  if (const int error = try_post_receive(queue_pair, index)) {
+    pair::fail_call("ibv_post_recv", error);
+  }
+}
+
+int Link::try_post_receive(uint32_t queue_pair, uint64_t index) const {
   const std::span<std::byte> message = receive_slot(queue_pair, index);
-  queue_pairs_[queue_pair].post_receive({message.data() - header, message.size() + header}, local_key(),
-                                        uint64_t{queue_pair} << 32U | index);
+  return queue_pairs_[queue_pair].try_post_receive({message.data() - header_bytes(), message.size() + header_bytes()},
+                                                   local_key(), uint64_t{queue_pair} << 32U | index);
 }
 
 void Link::post_notice_receive(uint32_t queue_pair, uint64_t index) const {
@@ -199,9 +186,9 @@ std::span<std::byte> Link::notice_slot(uint32_t queue_pair, uint64_t index) cons
 }
 
 std::span<std::byte> Link::credit_slot(uint64_t index) const {
-  const size_t header = parameters_.transport == Transport::kUd ? kRouteHeaderBytes : 0;
   const size_t first = 2 * kNotices * parameters_.queue_pairs;
-  return bytes(word_offset_ + 2 * kLineBytes * (first + index), sizeof(Word) + (index >= kCreditSends ? header : 0));
+  return bytes(word_offset_ + 2 * kLineBytes * (first + index),
+               sizeof(Word) + (index >= kCreditSends ? header_bytes() : 0));
 }
 
 void Link::post_word(const QueuePair& queue_pair, std::span<std::byte> slot, const Word& word, uint64_t id) const {
@@ -216,7 +203,7 @@ void Link::post_word(const QueuePair& queue_pair, std::span<std::byte> slot, con
   queue_pair.address_request(request);
   ibv_send_wr* bad = nullptr;
   if (const int error = ibv_post_send(queue_pair.get(), &request, &bad)) {
-    fail_call("ibv_post_send of a notice or credit", error);
+    pair::fail_call("ibv_post_send of a notice or credit", error);
   }
 }
 
@@ -277,6 +264,43 @@ int Link::poll(ibv_cq* cq, std::span<ibv_wc> completions, const char* what) cons
     }
   }
   return count;
+}
+
+// Sleeping on completion events.
+
+void Link::arm() const {
+  for (ibv_cq* cq : {send_cq(), receive_cq(), credit_cq()}) {
+    if (cq == nullptr) {
+      continue;
+    }
+    if (const int error = ibv_req_notify_cq(cq, 0)) {
+      pair::fail_call("ibv_req_notify_cq", error);
+    }
+  }
+}
+
+void Link::doze() {
+  if (!events_) {
+    return;
+  }
+  if (!is_armed_) {
+    // What came before this raises no event: the caller polls once more before it sleeps.
+    arm();
+    is_armed_ = true;
+    return;
+  }
+  // Short enough for everything that no completion announces: a text of the peer wakes us too.
+  constexpr int kMostMs = 20;
+  std::array<pollfd, 2> polled{pollfd{events_->fd, POLLIN, 0}, pollfd{peer_.fd(), POLLIN, 0}};
+  ::poll(polled.data(), polled.size(), kMostMs);
+  is_armed_ = false;
+  if ((polled[0].revents & POLLIN) != 0) {
+    ibv_cq* cq = nullptr;
+    void* context = nullptr;
+    if (verbs().get_cq_event(events_.get(), &cq, &context) == 0) {
+      verbs().ack_cq_events(cq, 1);
+    }
+  }
 }
 
 }  // namespace ringbolt::tools::perf

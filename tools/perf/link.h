@@ -11,10 +11,8 @@
 #include <vector>
 
 #include "pair/device.h"
-#include "pair/offer.h"
 #include "pair/peer.h"
 #include "pair/queue_pair.h"
-#include "perf/depths.h"
 #include "perf/parameters.h"
 
 namespace ringbolt::tools::perf {
@@ -59,8 +57,9 @@ class Link {
   uint32_t seed() const { return mine_.seed; }
   uint32_t queue_pairs() const { return static_cast<uint32_t>(queue_pairs_.size()); }
   const QueuePair& queue_pair(uint32_t index) const { return queue_pairs_[index]; }
-  bool is_reliable() const { return parameters_.transport == Transport::kRc; }
-  uint32_t local_key() const { return region_->lkey; }
+  /// Nothing may get lost.
+  bool is_reliable() const { return parameters_.transport == Transport::kRc || !parameters_.may_lose; }
+  uint32_t local_key() const { return memory_.local_key(); }
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* receive_cq() const { return receive_cq_.get(); }
   ibv_cq* credit_cq() const { return credit_cq_.get(); }
@@ -91,21 +90,19 @@ class Link {
   void doze();
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-
   void lay_out();
   void make_queues(const Tuning& tuning);
   void post_first_receives();
-  void exchange_offers(const Tuning& tuning);
+  void connect(const Tuning& tuning);
+  [[nodiscard]] int try_post_receive(uint32_t queue_pair, uint64_t index) const;
+  size_t header_bytes() const { return parameters_.transport == Transport::kUd ? kRouteHeaderBytes : 0; }
   bool has_credits() const;
   bool has_notices() const;
   /// Which message of the memory for `slots` of them on each queue pair it is.
   uint64_t place_of(uint32_t queue_pair, uint64_t index, uint32_t slots) const {
     return depths_.has_one_place ? queue_pair : uint64_t{queue_pair} * slots + index;
   }
-  std::span<std::byte> bytes(size_t offset, size_t length) const { return {memory_.get() + offset, length}; }
+  std::span<std::byte> bytes(size_t offset, size_t length) const { return {memory_.data() + offset, length}; }
   std::span<std::byte> credit_slot(uint64_t index) const;
   void post_word(const QueuePair& queue_pair, std::span<std::byte> slot, const Word& word, uint64_t id) const;
   void arm() const;
@@ -120,13 +117,12 @@ class Link {
   size_t stride_ = 0;
   size_t receive_offset_ = 0;
   size_t word_offset_ = 0;
-  size_t total_bytes_ = 0;
-  std::unique_ptr<std::byte, Free> memory_;
-  OwnedVerbs<ibv_mr> region_;
-  OwnedVerbs<ibv_comp_channel> events_;
-  OwnedVerbs<ibv_cq> send_cq_;
-  OwnedVerbs<ibv_cq> receive_cq_;
-  OwnedVerbs<ibv_cq> credit_cq_;
+  uint32_t receive_places_ = 0;  // of each queue pair; the device may take fewer receives
+  pair::Region memory_;
+  pair::OwnedVerbs<ibv_comp_channel> events_;
+  pair::OwnedVerbs<ibv_cq> send_cq_;
+  pair::OwnedVerbs<ibv_cq> receive_cq_;
+  pair::OwnedVerbs<ibv_cq> credit_cq_;
   std::vector<QueuePair> queue_pairs_;
   std::optional<QueuePair> credit_queue_pair_;
   uint32_t credits_under_way_ = 0;

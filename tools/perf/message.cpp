@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "probe/pattern.h"
+#include "pattern.h"
 
 namespace ringbolt::tools::perf {
 namespace {

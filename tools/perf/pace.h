@@ -4,25 +4,30 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "pair/peer.h"
+#include "perf/link.h"
 #include "perf/parameters.h"
 #include "stop.h"
 
 namespace ringbolt::tools::perf {
 
-/// When a run is long enough: after so many operations or so much time, and never before kLeastRunNs; or with the first
+/// When a run is long enough: after so many operations or so much time, and never before kLeastRunNs; bounded, with the
+/// first of both, after one operation at least; or with the first
 /// operation after somebody wants it to stop. Not thread-safe.
 class Pace {
  public:
   explicit Pace(const Parameters& parameters)
       : iterations_(parameters.iterations),
-        least_ns_(std::max(kLeastRunNs, static_cast<uint64_t>(parameters.duration_s * 1e9))) {}
+        is_bounded_(parameters.most_s > 0),
+        span_ns_(is_bounded_ ? static_cast<uint64_t>(parameters.most_s * 1e9)
+                             : std::max(kLeastRunNs, static_cast<uint64_t>(parameters.duration_s * 1e9))) {}
 
-  void begin(uint64_t now_ns) { end_ns_ = now_ns + least_ns_; }
+  void begin(uint64_t now_ns) { end_ns_ = now_ns + span_ns_; }
 
   /// Whether another operation is wanted after `done` of them. Hot path: looks at the clock every 16th time only.
   bool wants_more(uint64_t done) {
-    is_over_ = is_over_ || (done > 0 && is_stopped());
-    if (is_over_ || done < iterations_) {
+    is_over_ = is_over_ || (done > 0 && (is_stopped() || (is_bounded_ && done >= iterations_)));
+    if (is_over_ || done < (is_bounded_ ? 1 : iterations_)) {
       return !is_over_;
     }
     constexpr uint32_t kSkipped = 16;
@@ -34,10 +39,52 @@ class Pace {
 
  private:
   uint64_t iterations_;
-  uint64_t least_ns_;
+  bool is_bounded_;
+  uint64_t span_ns_;
   uint64_t end_ns_ = 0;
   uint32_t calls_ = 0;
   bool is_over_ = false;
+};
+
+/// A wait in a polling loop: bounded, and it notices at once when the peer is gone. Not thread-safe.
+class Patience {
+ public:
+  /// `what`: the awaited, for messages; lives as long as this.
+  Patience(Link& link, Peer& peer, const char* what) : link_(link), peer_(peer), what_(what) {}
+
+  /// After a poll that brought something.
+  void renew() {
+    fruitless_ = 0;
+    since_ns_ = 0;
+  }
+
+  /// After a poll that brought nothing. Mostly cheap. Returns true when it has looked at the clock and the peer, which
+  /// is the time for the caller to look at rare things too. Throws ProbeFailure when the peer is gone or has failed,
+  /// or nothing came for as long as the peer's timeout.
+  bool wait() {
+    constexpr uint32_t kCheap = 256;
+    link_.doze();
+    if (++fruitless_ % kCheap != 0 && !link_.has_events()) {
+      return false;
+    }
+    const uint64_t now = base::now_ns();
+    since_ns_ = since_ns_ == 0 ? now : since_ns_;
+    (void)peer_.look("nothing", what_);
+    if (now - since_ns_ > peer_.timeout_ns()) {
+      peer_.give_up(what_, now - since_ns_);
+    }
+    return true;
+  }
+
+  /// How long nothing came, as of the last look at the clock.
+  uint64_t silent_ns() const { return since_ns_ == 0 ? 0 : base::now_ns() - since_ns_; }
+
+ private:
+  Link& link_;
+  Peer& peer_;
+  const char* what_;
+  uint32_t fruitless_ = 0;
+  uint64_t since_ns_ = 0;
 };
 
 }  // namespace ringbolt::tools::perf

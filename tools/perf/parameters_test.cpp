@@ -3,9 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "perf/depths.h"
-#include "perf/hello.h"
-
 namespace ringbolt::tools::perf {
 namespace {
 
@@ -98,7 +95,9 @@ std::string objection(const Parameters& mine, std::string_view theirs) {
   return pair::hello_objection("perf", entries_of(mine), theirs);
 }
 
-TEST(Hello, equal_ends_agree) { EXPECT_EQ(objection(send_of(8), pair::emit_hello("perf", entries_of(send_of(8)))), ""); }
+TEST(Hello, equal_ends_agree) {
+  EXPECT_EQ(objection(send_of(8), pair::emit_hello("perf", entries_of(send_of(8)))), "");
+}
 
 TEST(Hello, differences_are_named_with_both_values_and_the_flag) {
   Parameters other = send_of(16);
@@ -110,9 +109,9 @@ TEST(Hello, differences_are_named_with_both_values_and_the_flag) {
 
 TEST(Hello, strangers_and_other_versions_are_told_apart) {
   EXPECT_THAT(objection(send_of(8), "GET / HTTP/1.1"), HasSubstr("not ringbolt perf"));
-  EXPECT_THAT(objection(send_of(8), "ringbolt perf 2\n"), HasSubstr("version 2"));
-  EXPECT_THAT(objection(send_of(8), "ringbolt perf 1\nsizes \x1b[31m\n"), testing::Not(HasSubstr("\x1b")));
-  EXPECT_NE(objection(send_of(8), "ringbolt perf 1"), "");
+  EXPECT_THAT(objection(send_of(8), "ringbolt perf 3\n"), HasSubstr("version 3"));
+  EXPECT_THAT(objection(send_of(8), "ringbolt perf 2\nsizes \x1b[31m\n"), testing::Not(HasSubstr("\x1b")));
+  EXPECT_NE(objection(send_of(8), "ringbolt perf 2"), "");
 }
 
 }  // namespace

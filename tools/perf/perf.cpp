@@ -1,83 +1,277 @@
-#include <unistd.h>
-
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <memory>
+#include <cstdlib>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
-#include "base/error.h"
 #include "base/say.h"
 #include "commands.h"
 #include "failure.h"
 #include "page_file.h"
-#include "pair/meeting.h"
+#include "pair/device.h"
+#include "pair/line_rate.h"
 #include "pair/peer.h"
-#include "perf/pair_run.h"
-#include "perf/request.h"
+#include "pair/two_ends.h"
+#include "perf/counters.h"
+#include "perf/latency.h"
+#include "perf/link.h"
+#include "perf/parameters.h"
 #include "perf/result.h"
-#include "perf/session.h"
-#include "probe/probe_failure.h"
-#include "probe/verbs_library.h"
 #include "progress_line.h"
 #include "stop.h"
 #include "thresholds.h"
 
+namespace ringbolt::tools::perf {
+namespace {
+
+/// What one end was asked for.
+struct Request {
+  Parameters parameters;
+  Tuning tuning;
+  std::string library;  ///< path of the verbs library
+  std::string device;   ///< empty: the first
+  bool needs_counters = false;
+};
+
+using pair::chosen;
+
+constexpr uint64_t kLatencyBytes = 8;
+constexpr uint64_t kBandwidthBytes = 65536;
+constexpr uint64_t kMostSweptBytes = uint64_t{1} << 23U;
+constexpr uint64_t kUsualIterations = 1000;
+
+void choose_checks(const PerfOptions& options, Parameters& parameters) {
+  if (options.check.empty()) {
+    return;
+  }
+  const Check check = chosen(options.check, "--check", kChecks);
+  parameters.latency_check = check;
+  parameters.bandwidth_check = check;
+}
+
+std::vector<uint64_t> sizes_of(const PerfOptions& options, const Parameters& parameters) {
+  if (options.is_all_sizes) {
+    const uint64_t most = options.size_bytes.value_or(parameters.transport == Transport::kUd ? 4096 : kMostSweptBytes);
+    if (most < 2) {
+      throw UsageError("-a begins at 2 bytes: -s, where it ends, can't be below that");
+    }
+    return all_sizes(most);
+  }
+  if (options.size_bytes) {
+    if (*options.size_bytes == 0) {
+      throw UsageError("-s is in bytes, from 1 on");
+    }
+    return {*options.size_bytes};
+  }
+  if (parameters.operation == Operation::kAtomic) {
+    return {8};
+  }
+  if (!parameters.has_bandwidth) {
+    return {kLatencyBytes};
+  }
+  return {parameters.transport == Transport::kUd ? 0 : kBandwidthBytes};
+}
+
+void choose_length(const PerfOptions& options, Parameters& parameters) {
+  if (options.iterations && options.duration_s) {
+    throw UsageError("-n and -D both say how long: give one of them");
+  }
+  parameters.duration_s = options.duration_s.value_or(0);
+  parameters.iterations = options.duration_s ? 0 : options.iterations.value_or(kUsualIterations);
+}
+
+Tuning tuning_of(const PerfOptions& options) {
+  Tuning tuning{pair::port_choice_of(options)};
+  tuning.tx_depth = options.tx_depth;
+  tuning.rx_depth = options.rx_depth;
+  tuning.signal_every = options.signal_every;
+  tuning.post_list = options.post_list;
+  tuning.inline_bytes = options.inline_bytes.value_or(-1);
+  tuning.has_events = options.has_events;
+  tuning.line_rate_gbps = options.line_rate_gbps.value_or(-1);
+  return tuning;
+}
+
+/// Flags that say nothing about the way these two ends meet.
+void refuse_idle_flags(const PerfOptions& options) {
+  pair::refuse_two_meetings(options);
+  if (options.has_latency && options.reports_both) {
+    throw UsageError("--lat is latency alone, --report-both is latency and bandwidth: give one of them");
+  }
+  if (options.has_histogram && !options.has_latency && !options.reports_both) {
+    throw UsageError("--histogram is of latency: give --lat or --report-both too");
+  }
+  if (options.has_histogram && options.is_json) {
+    throw UsageError("--json has the histogram always: leave out --histogram");
+  }
+  if (options.operation != "atomic" && options.atomic_type != "fetch_add") {
+    throw UsageError("--atomic_type is of atomic: leave it out");
+  }
+}
+
+/// What the command line asks for. Throws UsageError for what makes no sense, alone or together.
+Request request_of(const PerfOptions& options) {
+  refuse_idle_flags(options);
+  Request request;
+  Parameters& parameters = request.parameters;
+  parameters.operation = chosen(options.operation, "OP", kOperations);
+  parameters.transport = chosen(options.connection, "-c", pair::kTransports);
+  parameters.atomic_kind = chosen(options.atomic_type, "--atomic_type", kAtomicKinds);
+  parameters.has_latency = options.has_latency || options.reports_both;
+  parameters.has_bandwidth = !options.has_latency;
+  parameters.is_bidirectional = options.is_bidirectional;
+  parameters.queue_pairs = options.queue_pairs;
+  choose_checks(options, parameters);
+  choose_length(options, parameters);
+  parameters.sizes = sizes_of(options, parameters);
+  request.tuning = tuning_of(options);
+  request.device = options.device;
+  request.needs_counters = options.needs_counters;
+  // A UD datagram as large as the path takes is settled later.
+  const std::string objection = objection_to(parameters, request.tuning);
+  if (!objection.empty()) {
+    throw UsageError(objection);
+  }
+  return request;
+}
+
+/// The port's MTU at both ends.
+uint32_t agree_on_mtu(const Device& device, Peer& peer) {
+  peer.tell("mtu", {device.mtu_bytes()});
+  const uint64_t theirs = peer.numbers_in(peer.await("mtu", "its MTU"), 1)[0];
+  if (theirs < 256 || theirs > 65536) {
+    peer.fail("what the other end tells of its MTU makes no sense");
+  }
+  return std::min(device.mtu_bytes(), static_cast<uint32_t>(theirs));
+}
+
+/// Those of UD depend on the path.
+void settle_sizes(Parameters& parameters, uint32_t mtu_bytes) {
+  if (parameters.transport != Transport::kUd) {
+    return;
+  }
+  for (uint64_t& size : parameters.sizes) {
+    size = size == 0 ? mtu_bytes : size;
+    if (size > mtu_bytes) {
+      throw ProbeFailure(
+          fmt::format("a UD message is one packet: -s {} is above the path's MTU, {} bytes", size, mtu_bytes));
+    }
+  }
+}
+
+Row measure_size(const Device& device, const Request& request, const Parameters& parameters, uint64_t size, Peer& peer,
+                 bool is_client, Progress& progress) {
+  Row row;
+  row.size_bytes = size;
+  if (parameters.has_latency) {
+    Link link(device, parameters, request.tuning, {size, true}, peer);
+    row.latency = measure_latency(link, peer, is_client, progress);
+  }
+  if (parameters.has_bandwidth) {
+    Link link(device, parameters, request.tuning, {size, false}, peer);
+    row.bandwidth = measure_bandwidth(link, peer, is_client, progress);
+  }
+  return row;
+}
+
+/// Whether neither end was asked to stop.
+bool agree_to_go_on(Peer& peer) {
+  peer.tell("more", is_stopped() ? "no" : "yes");
+  return peer.await("more", "whether to go on") == "yes" && !is_stopped();
+}
+
+/// Those that the system shows; of our own library, which shows some to programs of `ringbolt run` alone, its file's.
+std::optional<PortCounters> counters_of(const Device& device, const Request& request) {
+  const std::optional<PortCounters> shown = read_port_counters(counters_root(), device.name(), device.port());
+  return shown || !pair::is_ringbolts(request.library) ? shown : read_own_counters(device.name());
+}
+
+EndFacts facts_of(const Device& device, const Request& request, const std::optional<PortCounters>& before,
+                  bool is_client) {
+  EndFacts facts{is_client ? "client" : "server", device.name(), request.library, device.port_rate_gbps()};
+  const std::optional<PortCounters> after = counters_of(device, request);
+  if (before && after) {
+    facts.has_counters = true;
+    facts.transmitted_bytes = after->transmitted_bytes - before->transmitted_bytes;
+    facts.received_bytes = after->received_bytes - before->received_bytes;
+  }
+  return facts;
+}
+
+Result result_in(Peer& peer, const std::string& text) {
+  std::optional<Result> result = parse_result(text);
+  if (!result) {
+    peer.fail("the result of the other end makes no sense");
+  }
+  return std::move(*result);
+}
+
+/// The server tells what it knows, and gets the whole.
+Result share(Result result, const EndFacts& mine, const Request& request, Peer& peer, bool is_client) {
+  result.ends = {mine};
+  if (!is_client) {
+    peer.tell("facts", emit_result(result));
+    return result_in(peer, peer.await("result", "the result"));
+  }
+  const Result theirs = result_in(peer, peer.await("facts", "its device's facts"));
+  result.ends.insert(result.ends.end(), theirs.ends.begin(), theirs.ends.end());
+  result.needs_counters = request.needs_counters || theirs.needs_counters;
+  const double asked = request.tuning.line_rate_gbps;
+  result.line_rate_gbps = asked >= 0 ? asked : pair::line_rate_gbps(result.ends);
+  peer.tell("result", emit_result(result));
+  return result;
+}
+
+/// One end's whole part: both agree, then measure size after size, and both get the same result, whose line rate is the
+/// client's. Asked to stop (stop.h), they end with what they have measured. Throws ProbeFailure, and UsageError if the
+/// ends were asked for different things.
+Result run_session(const Request& request, Peer& peer, bool is_client, Progress& progress) {
+  pair::agree("perf", entries_of(request.parameters), peer);
+  const verbs::Library verbs = pair::open_verbs(request.library);
+  const Device device(verbs, request.device, request.tuning);
+  Result result;
+  result.parameters = request.parameters;
+  result.mtu_bytes = agree_on_mtu(device, peer);
+  settle_sizes(result.parameters, result.mtu_bytes);
+  result.needs_counters = request.needs_counters;
+  const std::optional<PortCounters> before = counters_of(device, request);
+  for (const uint64_t size : result.parameters.sizes) {
+    result.rows.push_back(measure_size(device, request, result.parameters, size, peer, is_client, progress));
+    if (size != result.parameters.sizes.back() && !agree_to_go_on(peer)) {
+      break;
+    }
+  }
+  const EndFacts mine = facts_of(device, request, before, is_client);
+  if (!is_client) {
+    result.rows.clear();
+  }
+  return share(std::move(result), mine, request, peer, is_client);
+}
+
+}  // namespace
+}  // namespace ringbolt::tools::perf
+
 namespace ringbolt::tools {
 namespace {
 
-using pair::Peer;
-using perf::Request;
 using perf::Result;
 
-uint64_t timeout_ns(const PerfOptions& options) { return static_cast<uint64_t>(options.timeout_s * 1e9); }
-
-Result run_end(const Request& request, Peer& peer, bool is_client, Progress& progress) {
-  try {
-    return run_session(request, peer, is_client, progress);
-  } catch (const UsageError&) {
-    throw;  // the peer finds out by itself
-  } catch (const std::exception& error) {
-    peer.tell_failure(error.what());
-    throw;
-  }
-}
-
-/// A process of --nodes: the other end is at the channel, and who started us reads our outcome.
-int run_as_end(const PerfOptions& options) {
-  std::FILE* const out = pair::output_of_end(options);
-  try {
-    Request request = perf::request_of(options);
-    request.library = verbs_path(options.verbs);
-    Peer peer = pair::peer_of_end(options, timeout_ns(options));
-    Progress progress(Progress::of_child(options.tells_progress));
-    const Result result = run_end(request, peer, options.end == "client", progress);
-    fmt::print(out, "{}", perf::emit_outcome(result));
-    return kOk;
-  } catch (const ProbeFailure& failure) {
-    fmt::print(out, "{}", perf::emit_failure(failure.what(), failure.is_echo()));
-  } catch (const std::exception& error) {
-    fmt::print(out, "{}", perf::emit_failure(error.what(), false));
-  }
-  return kFoundProblem;
-}
-
-Result run_over_tcp(const PerfOptions& options) {
-  Request request = perf::request_of(options);
-  request.library = verbs_path(options.verbs);
-  const bool is_client = !options.host.empty();
-  const pair::Meeting meeting = pair::meet("perf", options);
-  Peer peer = pair::peer_at(meeting, timeout_ns(options));
-  Progress progress;
-  catch_stop();
-  return run_end(request, peer, is_client, progress);
+/// Of both ends on nodes, in seconds.
+double most_s(const PerfOptions& options, const perf::Parameters& parameters) {
+  const double figures = 2.0 * static_cast<double>(parameters.sizes.size());
+  constexpr double kSecondsAnOperation = 1e-3;
+  const double one = options.timeout_s * 2 + parameters.duration_s * 2 +
+                     static_cast<double>(parameters.iterations) * kSecondsAnOperation;
+  return std::min(figures * one, 1e8);
 }
 
 int print(const PerfOptions& options, const Result& result) {
   const bool prints_page = options.html_path == "-";
   if (options.is_json) {
-    fmt::print("{}", result_json(result, false));
+    fmt::print("{}", result_json(result));
   } else if (!prints_page) {
     fmt::print("{}", result_text(result, {options.is_in_gbits, options.has_histogram}));
   }
@@ -90,25 +284,33 @@ int print(const PerfOptions& options, const Result& result) {
     base::say(fmt::format("ringbolt perf: {}\n", problem));
   }
   const int status = problems.empty() ? kOk : kFoundProblem;
-  return options.fail_if.empty() ? status : status_within(status, "perf", result_json(result, true), options.fail_if);
+  return options.fail_if.empty() ? status : status_within(status, "perf", result_json(result), options.fail_if);
 }
 
 }  // namespace
 
 int perf_run(const PerfOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
+  pair::TwoEnds<Result> ends{"perf", options, static_cast<uint64_t>(options.timeout_s * 1e9)};
+  ends.emit = perf::emit_result;
+  ends.parse = perf::parse_result;
+  ends.act = [&](pair::Peer& peer, Progress& progress, bool is_client) {
+    perf::Request request = perf::request_of(options);
+    request.library = pair::verbs_path(options.verbs);
+    return perf::run_session(request, peer, is_client, progress);
+  };
   if (!options.end.empty()) {
-    catch_stop();
-    return run_as_end(options);
+    return ends.answer_as_end();
   }
   if (options.html_path == "-" && options.is_json) {
     throw UsageError("--json and --html - both want stdout: give --html a path");
   }
   check_thresholds(options.fail_if);
-  (void)perf::request_of(options);  // what is wrong with the words comes before what is wrong with the path
+  // What is wrong with the words comes before what is wrong with the path.
+  ends.most_s = most_s(options, perf::request_of(options).parameters);
   PageFile page(options.html_path);
   try {
-    const Result result = options.nodes.empty() ? run_over_tcp(options) : perf::run_on_nodes(options);
+    const Result result = ends.run();
     page.write(result_page(result));
     return answer_unless_stopped(print(options, result));
   } catch (const ProbeFailure& failure) {

@@ -1,8 +1,11 @@
 #include "perf/result.h"
 
 #include <algorithm>
+#include <string>
 
 #include <fmt/format.h>
+
+#include "json_text.h"
 
 namespace ringbolt::tools::perf {
 
@@ -98,6 +101,117 @@ std::vector<std::string> problems_of(const Result& result) {
   judge_rates(result, problems);
   judge_counters(result, problems);
   return problems;
+}
+
+// What the ends tell each other.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Parameters, operation, transport, atomic_kind, has_latency, has_bandwidth,
+                                   is_bidirectional, latency_check, bandwidth_check, sizes, queue_pairs, iterations,
+                                   duration_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Histogram::Bar, from_ns, to_ns, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LatencyFigures, rounds, lost, least_us, p50_us, p99_us, p999_us, most_us, mean_us,
+                                   bars)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BandwidthFigures, by, is_verified, messages, lost, verified_bytes, duration_ns,
+                                   tx_duration_ns, tx_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Row, size_bytes, latency, bandwidth)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndFacts, end, device, library, port_rate_gbps, has_counters, transmitted_bytes,
+                                   received_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Result, parameters, mtu_bytes, line_rate_gbps, needs_counters, ends, rows)
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int kVersion = 1;
+
+Json json_of(const Parameters& one) {
+  return {{"operation", text_of(one.operation)},
+          {"connection", text_of(one.transport)},
+          {"atomic_type", text_of(one.atomic_kind)},
+          {"latency", one.has_latency},
+          {"bandwidth", one.has_bandwidth},
+          {"bidirectional", one.is_bidirectional},
+          {"latency_check", text_of(one.latency_check)},
+          {"bandwidth_check", text_of(one.bandwidth_check)},
+          {"sizes", one.sizes},
+          {"queue_pairs", one.queue_pairs},
+          {"iterations", one.iterations},
+          {"duration_s", one.duration_s}};
+}
+
+Json json_of(const LatencyFigures& one) {
+  Json bars = Json::array();
+  for (const Histogram::Bar& bar : one.bars) {
+    bars.push_back(Json{{"from_ns", bar.from_ns}, {"to_ns", bar.to_ns}, {"count", bar.count}});
+  }
+  return {{"rounds", one.rounds},  {"lost", one.lost},       {"min_us", one.least_us},
+          {"p50_us", one.p50_us},  {"p99_us", one.p99_us},   {"p99_9_us", one.p999_us},
+          {"max_us", one.most_us}, {"mean_us", one.mean_us}, {"histogram", std::move(bars)}};
+}
+
+Json json_of(const BandwidthFigures& one, double line_rate_gbps) {
+  Json json{{"by", one.by},
+            {"verified", one.is_verified},
+            {"messages", one.messages},
+            {"lost", one.lost},
+            {"verified_bytes", one.verified_bytes},
+            {"duration_ns", one.duration_ns},
+            {"goodput_gbps", one.goodput_gbps()},
+            {"goodput_valid", !is_above_line_rate(one.goodput_gbps(), line_rate_gbps)},
+            {"messages_per_s", one.messages_per_s()},
+            {"tx_bytes", one.tx_bytes},
+            {"tx_duration_ns", one.tx_duration_ns}};
+  if (one.tx_duration_ns != 0) {
+    json["tx_cqe_rate_gbps"] = one.tx_cqe_rate_gbps();
+    json["tx_cqe_rate_valid"] = !is_above_line_rate(one.tx_cqe_rate_gbps(), line_rate_gbps);
+  }
+  return json;
+}
+
+Json json_of(const EndFacts& one) {
+  Json json{{"end", one.end}, {"device", one.device}, {"verbs", one.library}, {"port_rate_gbps", one.port_rate_gbps}};
+  if (one.has_counters) {
+    json["port_counters"] = {{"transmitted_bytes", one.transmitted_bytes}, {"received_bytes", one.received_bytes}};
+  } else {
+    json["port_counters"] = "not measured";
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string result_json(const Result& result) {
+  Json root{{"ringbolt_perf", kVersion},
+            {"title", title_of(result.parameters)},
+            {"parameters", json_of(result.parameters)},
+            {"mtu_bytes", result.mtu_bytes},
+            {"line_rate_gbps", result.line_rate_gbps},
+            {"requires_counters", result.needs_counters},
+            {"ends", Json::array()},
+            {"results", Json::array()},
+            {"problems", problems_of(result)}};
+  for (const EndFacts& end : result.ends) {
+    root["ends"].push_back(json_of(end));
+  }
+  for (const Row& row : result.rows) {
+    Json json{{"size_bytes", row.size_bytes}};
+    if (row.latency) {
+      json["latency"] = json_of(*row.latency);
+    }
+    for (const BandwidthFigures& one : row.bandwidth) {
+      json["bandwidth"].push_back(json_of(one, result.line_rate_gbps));
+    }
+    root["results"].push_back(std::move(json));
+  }
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string emit_result(const Result& result) { return to_line(result); }
+
+std::optional<Result> parse_result(std::string_view text) {
+  std::optional<Result> result = from_line<Result>(text);
+  const bool makes_sense =
+      result && result->parameters.operation <= Operation::kAtomic && result->parameters.transport <= Transport::kUd &&
+      result->parameters.latency_check <= Check::kNone && result->parameters.bandwidth_check <= Check::kNone;
+  return makes_sense ? std::move(result) : std::nullopt;
 }
 
 }  // namespace ringbolt::tools::perf

@@ -90,10 +90,12 @@ struct Style {
 
 /// Tables for people. Thread-safe.
 std::string result_text(const Result& result, const Style& style);
-/// docs/perf.md has the names. One line if `is_compact`. Thread-safe.
-std::string result_json(const Result& result, bool is_compact);
-/// Takes what result_json() wrote. Any bytes are safe to pass. Thread-safe.
+/// docs/perf.md has the names. Thread-safe.
+std::string result_json(const Result& result);
+/// One line, for another process of ours, and back. Any bytes are safe to pass. Thread-safe.
+std::string emit_result(const Result& result);
 std::optional<Result> parse_result(std::string_view text);
+
 /// A page with plots as inline SVG; needs no other file. Thread-safe.
 std::string result_page(const Result& result);
 

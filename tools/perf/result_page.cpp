@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "html_report.h"
+#include "heat_map.h"
 #include "perf/result.h"
 
 namespace ringbolt::tools::perf {

@@ -1,4 +1,4 @@
-#include "plan/command_line.h"
+#include "command_line.h"
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -66,7 +66,8 @@ void add_output(CLI::App* command, PlanOptions& options) {
 
 }  // namespace
 
-void define_plan(CLI::App& app, PlanOptions& options, const std::function<void()>& chosen) {
+void define_plan(CLI::App& app, Request& request) {
+  PlanOptions& options = request.plan;
   CLI::App* command = app.add_subcommand("plan", "Plan which cable goes where, or judge a cabling");
   add_what(command, options);
   add_output(command, options);
@@ -80,7 +81,7 @@ void define_plan(CLI::App& app, PlanOptions& options, const std::function<void()
                   "  ringbolt plan --nodes 8 --ports 3 --cluster-file eight.json && ringbolt up --emulate eight.json\n"
                   "  ringbolt plan examples/clusters/two-rails.json\n"
                   "  ringbolt plan torus:4x4\n");
-  command->callback(chosen);
+  command->callback([&request] { request.action = [&request] { return plan_run(request.plan); }; });
 }
 
 }  // namespace ringbolt::tools::plan

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "fabric/builders.h"
-#include "plan/drawing.h"
 
 namespace ringbolt::tools::plan {
 namespace {

@@ -9,7 +9,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "page_file.h"
-#include "plan/drawing.h"
+#include "plan/picture.h"
 #include "plan/report.h"
 #include "progress_line.h"
 

@@ -211,7 +211,7 @@ T element_of(uint64_t random, const Data& data) {
     std::memcpy(&number, &bits, sizeof(T));
     return number;
   } else if constexpr (std::is_same_v<T, Complex>) {
-    return {element_of<float>(random, data), element_of<float>(mix(random), data)};
+    return {element_of<float>(random, data), element_of<float>(mixed(random), data)};
   } else {
     return static_cast<T>(random >> 13U);
   }
@@ -219,9 +219,9 @@ T element_of(uint64_t random, const Data& data) {
 
 template <class T>
 void generate_typed(const Data& data, uint32_t rank, uint64_t first, std::span<std::byte> to) {
-  const uint64_t base = mix(data.seed + 1000003 * uint64_t{rank});
+  const uint64_t base = mixed(data.seed + 1000003 * uint64_t{rank});
   for (size_t i = 0; i < to.size() / sizeof(T); ++i) {
-    write_at(to, i, element_of<T>(mix(base + first + i), data));
+    write_at(to, i, element_of<T>(mixed(base + first + i), data));
   }
 }
 

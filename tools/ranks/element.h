@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "pattern.h"
 #include "ringbolt/group.h"
 
 namespace ringbolt::tools::ranks {
@@ -19,18 +20,10 @@ struct Data {
   friend bool operator==(const Data&, const Data&) = default;
 };
 
-/// One step of SplitMix64: mix(0) is e220a8397b1dcdaf.
-constexpr uint64_t mix(uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27U)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31U);
-}
-
 size_t bytes_of(Type type);
 
-/// Whether there are data of that kind that can be reduced in any order. Of products of complex numbers not: the signs of
-/// their zeros tell.
+/// Whether there are data of that kind that can be reduced in any order. Of products of complex numbers not: the signs
+/// of their zeros tell.
 bool has_exact_data(Type type, Reduction reduction);
 
 /// Writes elements `first` and following of rank `rank`: each depends on rank and place. `to` is whole elements.

@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ranks/memory.h"
-
 namespace ringbolt::tools::ranks {
 namespace {
 

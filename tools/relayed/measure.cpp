@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "captured.h"
+#include "base/text_fields.h"
+#include "child_process.h"
+#include "fabric/graph.h"
 #include "node_environment.h"
-#include "ranks/meeting.h"
-#include "relayed/pairs.h"
-#include "relayed/report.h"
+#include "ranks/start.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): unistd.h has it for GNU sources alone
 
@@ -43,17 +44,8 @@ Launch launch_of(const LiveCluster& live, const std::vector<uint32_t>& members, 
                     is_elsewhere ? live.model.prefix + "/bin/ringbolt" : own,
                     "relay-probe",
                     "--members",
-                    fmt::format("{}", fmt::join(members, ",")),
-                    "--timeout",
-                    std::to_string(options.timeout_s),
-                    "--seconds",
-                    std::to_string(options.phase_s),
-                    "--size",
-                    std::to_string(options.size_bytes),
-                    "--messages",
-                    std::to_string(options.messages),
-                    "--rounds",
-                    std::to_string(options.rounds)};
+                    fmt::format("{}", fmt::join(members, ","))};
+  std::ranges::copy(effort_words(options), std::back_inserter(launch.command));
   for (char** variable = environ; *variable != nullptr; ++variable) {
     launch.environment.emplace_back(*variable);
   }
@@ -93,6 +85,18 @@ Direction direction_of(uint32_t from, uint32_t to, const Figures& figures, const
   return direction;
 }
 
+std::vector<std::vector<uint32_t>> neighbours_of(const cluster::Cluster& model,
+                                                 const std::function<bool(uint32_t cable)>& is_up) {
+  fabric::Graph graph{static_cast<uint32_t>(model.nodes.size()), {}};
+  for (uint32_t index = 0; index < model.cables.size(); ++index) {
+    const cluster::Cable& cable = model.cables[index];
+    if (cable.a.node != cable.b.node && is_up(index)) {
+      fabric::join(graph, cable.a.node, cable.b.node);
+    }
+  }
+  return fabric::neighbours(graph);
+}
+
 }  // namespace
 
 std::vector<Direction> measure_relayed(const LiveCluster& live, const MatrixOptions& options, const PairWatch& watch) {
@@ -127,6 +131,66 @@ std::vector<Direction> measure_relayed(const LiveCluster& live, const MatrixOpti
     }
   }
   return directions;
+}
+
+std::vector<std::vector<uint32_t>> parts_of(const cluster::Cluster& model,
+                                            const std::function<bool(uint32_t cable)>& is_up) {
+  const auto neighbours = neighbours_of(model, is_up);
+  std::vector<std::vector<uint32_t>> parts;
+  std::vector<bool> is_placed(neighbours.size());
+  for (uint32_t first = 0; first < neighbours.size(); ++first) {
+    if (is_placed[first]) {
+      continue;
+    }
+    const std::vector<uint32_t> hops = fabric::hops_from(neighbours, first);
+    parts.emplace_back();
+    for (uint32_t node = 0; node < hops.size(); ++node) {
+      if (hops[node] != fabric::kUnreachable) {
+        parts.back().push_back(node);
+        is_placed[node] = true;
+      }
+    }
+  }
+  return parts;
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> pairs_without_cable(const cluster::Cluster& model,
+                                                               const std::function<bool(uint32_t cable)>& is_up) {
+  const auto neighbours = neighbours_of(model, is_up);
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  for (uint32_t a = 0; a < neighbours.size(); ++a) {
+    std::vector<bool> is_neighbour(neighbours.size());
+    for (const uint32_t node : neighbours[a]) {
+      is_neighbour[node] = true;
+    }
+    for (uint32_t b = a + 1; b < neighbours.size(); ++b) {
+      if (!is_neighbour[b]) {
+        pairs.emplace_back(a, b);
+      }
+    }
+  }
+  return pairs;
+}
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Report, from, to, through, figures)
+
+namespace {
+
+constexpr std::string_view kMark = "ringbolt-relayed ";
+
+}  // namespace
+
+std::string emit(const Report& report) { return fmt::format("{}{}\n", kMark, to_line(report)); }
+
+std::vector<Report> parse(std::string_view text) {
+  std::vector<Report> reports;
+  while (!text.empty()) {
+    const std::string_view line = base::take_until(text, '\n');
+    if (auto report = line.starts_with(kMark) ? from_line<Report>(line.substr(kMark.size())) : std::nullopt) {
+      reports.push_back(std::move(*report));
+    }
+  }
+  return reports;
 }
 
 }  // namespace ringbolt::tools::relayed

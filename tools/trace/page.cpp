@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "html_report.h"
+#include "heat_map.h"
 #include "trace/report.h"
 #include "trace/words.h"
 

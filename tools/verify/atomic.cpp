@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "verify/batch.h"
+#include "verify/context.h"
 #include "verify/ledger.h"
-#include "verify/pace.h"
+#include "verify/under_way.h"
 
 namespace ringbolt::tools::verify {
 namespace {
@@ -47,7 +47,7 @@ class Calculator {
       for (uint32_t index = 0; index < rig_.queue_pairs(); ++index) {
         values.push_back(ledger_.own_sum(index));
       }
-      context_.peer.tell("values", text_of_numbers(values));
+      context_.peer.tell("values", values);
       context_.peer.await("looked", "its look at the cells");
       outcome_.duration_ns = base::now_ns() - begin;
     }
@@ -106,9 +106,7 @@ class Calculator {
     request.wr.atomic.compare_add = one.kind == 0 ? 1 : one.kind == 1 ? addend_of(index) : one.compared;
     request.wr.atomic.swap = one.swapped;
     rig_.prepare(index, slot);
-    if (const int error = batch_.post(index, request, rig_.receive_slot(index, slot).first(sizeof(uint64_t)))) {
-      context_.peer.fail(fmt::format("{}: ibv_post_send of an atomic: {}", rig_.name(index), base::reason_of(error)));
-    }
+    batch_.must_post(index, request, rig_.receive_slot(index, slot).first(sizeof(uint64_t)), "an atomic");
   }
 
   void take(uint32_t index) {
@@ -118,12 +116,7 @@ class Calculator {
     std::atomic_thread_fence(std::memory_order_acquire);
     uint64_t old = 0;
     std::memcpy(&old, rig_.receive_slot(index, slot).data(), sizeof old);
-    if (const auto damage = rig_.find_outside(index, slot, sizeof old)) {
-      context_.tally.add(Kind::kOutside,
-                         fmt::format("queue pair {}: an atomic wrote {} bytes around its result, the first at "
-                                     "offset {}",
-                                     index, damage->bytes, damage->first));
-    }
+    batch_.judge_outside(index, slot, sizeof old, "an atomic");
     const uint64_t errors = context_.tally.total();
     if (one.kind == 0) {
       ledger_.shared_addition(index, old);
@@ -167,7 +160,7 @@ void compare_cells(const Context& context, const Rig& rig, const std::vector<uin
   }
 }
 
-void be_counted_on(const Context& context, const Rig& rig) {
+Outcome be_counted_on(const Context& context, const Rig& rig) {
   const Part part(context.watch, title_of(context.step),
                   [&] { return fmt::format("the sum is {}", cell(rig, 0, kSumOffset)); });
   for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
@@ -185,9 +178,9 @@ void be_counted_on(const Context& context, const Rig& rig) {
     }
     context.watch.moved();
     if (*text == "end") {
-      return;
+      return {};
     }
-    compare_cells(context, rig, numbers_of(context.peer, *text, 2 + size_t{rig.queue_pairs()}));
+    compare_cells(context, rig, context.peer.numbers_in(*text, 2 + size_t{rig.queue_pairs()}));
     context.peer.tell("looked", "");
   }
 }
@@ -195,24 +188,10 @@ void be_counted_on(const Context& context, const Rig& rig) {
 }  // namespace
 
 Outcome run_atomic(const Context& context) {
-  const Step& step = context.step;
   RigShape shape;
   shape.area_bytes = kAreaBytes;
   shape.access = IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-  shape.sends = context.initiates() ? step.send_depth : 1;
-  shape.receives = context.initiates() ? step.send_depth : 1;  // where results land
-  const Rig rig(context.device, step, shape, context.choice, context.peer, static_cast<uint16_t>(step.epoch));
-  Outcome outcome;
-  if (context.initiates()) {
-    Calculator calculator(context, rig);
-    const Part part(context.watch, title_of(step), [&] { return calculator.where(); });
-    outcome = calculator.run();
-  } else {
-    be_counted_on(context, rig);
-  }
-  context.peer.tell("done", "");
-  context.peer.await("done", "the end of the atomics");
-  return outcome;
+  return run_one_sided<Calculator>(context, shape, be_counted_on);
 }
 
 }  // namespace ringbolt::tools::verify

@@ -7,12 +7,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "probe/probe_failure.h"
+#include "failure.h"
 #include "verify/context.h"
-#include "verify/pace.h"
 #include "verify/rig.h"
 #include "verify/stamp.h"
-#include "verify/stream_receiver.h"
+#include "verify/stream.h"
 #include "verify/under_way.h"
 
 namespace ringbolt::tools::verify {
@@ -30,12 +29,10 @@ Ending ending_of(uint64_t round) { return {round % 2 == 0, round % 4 >= 2}; }
 class Round {
  public:
   Round(const Context& context, const Rig& rig, Ending ending)
-      : context_(context), rig_(rig), ending_(ending), receiver_(context, rig, false) {
-    for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
-      sends_.emplace_back(rig.name(index), "send");
-    }
+      : context_(context), rig_(rig), ending_(ending), receiver_(context, rig, false), sends_(context, rig, "send") {
     if (ending.is_abrupt) {
       receiver_.tolerate_end();
+      sends_.tolerate_end();
     }
   }
 
@@ -46,7 +43,7 @@ class Round {
   void run() {
     send_all();
     if (!ending_.is_abrupt) {
-      turn_until([&] { return receiver_.has_all(context_.step.send_depth) && has_completed_all(); },
+      turn_until([&] { return receiver_.has_all(context_.step.send_depth) && sends_.is_idle(); },
                  "messages and completions of a round");
       context_.peer.tell("had", "");
       turn_until([&] { return context_.peer.look("had", "its round").has_value(); }, "the other end to have all");
@@ -74,54 +71,24 @@ class Round {
         const std::span<std::byte> message = rig_.send_slot(index, number).first(length);
         write_message(message, seed, {rig_.epoch(), static_cast<uint8_t>(index), number, length});
         ibv_send_wr request{};
-        request.wr_id = uint64_t{index} << 32U | sends_[index].next_id();
         request.opcode = IBV_WR_SEND;
-        if (const int error = rig_.post_send(index, request, message)) {
+        if (const int error = sends_.post(index, request, message)) {
           if (ending_.is_abrupt && !is_first()) {
             continue;  // the other end may be gone already
           }
           context_.peer.fail(fmt::format("{}: ibv_post_send of message {} of {} bytes: {}", rig_.name(index), number,
                                          length, base::reason_of(error)));
         }
-        sends_[index].note_posted();
         ++sent_;
       }
     }
   }
 
-  bool has_completed_all() const {
-    return std::all_of(sends_.begin(), sends_.end(), [](const UnderWay& one) { return one.count() == 0; });
-  }
-
-  bool reap() {
-    std::array<ibv_wc, 16> completions;
-    const size_t count = rig_.poll(rig_.send_cq(), completions);
-    for (size_t i = 0; i < count; ++i) {
-      const ibv_wc& one = completions[i];
-      const auto index = static_cast<uint32_t>(one.wr_id >> 32U);
-      if (index >= sends_.size()) {
-        context_.tally.add(Kind::kUnasked, fmt::format("a send completed that was not posted (id {:#x})", one.wr_id));
-        continue;
-      }
-      if (one.status != IBV_WC_SUCCESS && !ending_.is_abrupt) {
-        context_.peer.fail(fmt::format("{}: the send of message {} ended with status {} ({})", rig_.name(index),
-                                       sends_[index].completed(), static_cast<int>(one.status),
-                                       rig_.status_text(one.status)));
-      }
-      sends_[index].complete(static_cast<uint32_t>(one.wr_id), context_.tally);
-    }
-    return count != 0;
-  }
-
   template <class Done>
   void turn_until(Done&& is_done, const char* what) {
     while (!is_done()) {
-      const bool has_sent = reap();
-      if (receiver_.advance() || has_sent) {
-        context_.watch.moved();
-      } else {
-        (void)context_.watch.idle(what);
-      }
+      const bool has_sent = sends_.reap([](uint32_t) {});
+      context_.watch.turn(receiver_.advance() || has_sent, what);
     }
   }
 
@@ -129,7 +96,7 @@ class Round {
   const Rig& rig_;
   Ending ending_;
   StreamReceiver receiver_;
-  std::vector<UnderWay> sends_;
+  Batch sends_;
   uint64_t sent_ = 0;
   bool has_heard_gone_ = false;
 };
@@ -139,8 +106,7 @@ std::unique_ptr<Rig> make_rig(const Context& context, uint64_t round) {
   shape.sends = context.step.send_depth;
   shape.receives = context.step.send_depth + context.step.send_depth / 4 + 1;
   try {
-    return std::make_unique<Rig>(context.device, context.step, shape, context.choice, context.peer,
-                                 static_cast<uint16_t>(context.step.epoch + round));
+    return std::make_unique<Rig>(context, shape, static_cast<uint16_t>(context.step.epoch + round));
   } catch (const ProbeFailure& failure) {
     if (failure.is_echo() || round == 0) {
       throw;

@@ -1,5 +1,5 @@
 // Beside main.cpp, as that of perf.
-#include "verify/command_line.h"
+#include "command_line.h"
 
 #include <CLI/CLI.hpp>
 
@@ -74,7 +74,8 @@ void add_output(CLI::App* command, VerifyOptions& options) {
 
 }  // namespace
 
-void define_verify(CLI::App& app, VerifyOptions& options, const std::function<void()>& chosen) {
+void define_verify(CLI::App& app, Request& request) {
+  VerifyOptions& options = request.verify;
   CLI::App* command =
       app.add_subcommand("verify", "Prove that a verbs library, its device and a cable carry data right");
   add_what(command, options);
@@ -91,7 +92,7 @@ void define_verify(CLI::App& app, VerifyOptions& options, const std::function<vo
       "  ringbolt verify write -d rdma_en2                    the server\n"
       "  ringbolt verify write -d rdma_en2 10.0.0.2 -D 5      the client\n"
       "  ringbolt verify soak --hours 12 --verbs system 10.0.0.2\n");
-  command->callback(chosen);
+  command->callback([&request] { request.action = [&request] { return verify_run(request.verify); }; });
 }
 
 }  // namespace ringbolt::tools::verify

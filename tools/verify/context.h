@@ -6,8 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "pair/device.h"
 #include "pair/peer.h"
+#include "stop.h"
 #include "verify/finding.h"
 #include "verify/step.h"
 #include "verify/watch.h"
@@ -41,16 +43,36 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-/// Exactly `count` numbers separated by blanks. Any bytes are safe to pass. Thread-safe.
-std::optional<std::vector<uint64_t>> numbers_in(std::string_view text, size_t count);
-/// The same for what the peer has told. Throws ProbeFailure if it makes no sense.
-std::vector<uint64_t> numbers_of(pair::Peer& peer, std::string_view text, size_t count);
-std::string text_of_numbers(const std::vector<uint64_t>& numbers);
-
 Outcome run_stream(const Context& context);
 Outcome run_write(const Context& context);
 Outcome run_read(const Context& context);
 Outcome run_atomic(const Context& context);
 Outcome run_churn(const Context& context);
+
+/// When a step has done enough: by count or by time, or because somebody wants it to stop. Not thread-safe.
+class Pace {
+ public:
+  explicit Pace(const Step& step)
+      : count_(step.count), end_ns_(base::now_ns() + step.duration_ms * 1'000'000), has_end_(step.duration_ms != 0) {}
+
+  /// Whether another is wanted after `done`. Hot path: looks at the clock every 16th time only.
+  bool wants_more(uint64_t done) {
+    if (is_over_ || (count_ != 0 && done >= count_)) {
+      return false;
+    }
+    constexpr uint32_t kSkipped = 16;
+    if (calls_++ % kSkipped == 0) {
+      is_over_ = is_stopped() || (has_end_ && base::now_ns() >= end_ns_);
+    }
+    return !is_over_;
+  }
+
+ private:
+  uint64_t count_;
+  uint64_t end_ns_;
+  bool has_end_;
+  bool is_over_ = false;
+  uint32_t calls_ = 0;
+};
 
 }  // namespace ringbolt::tools::verify

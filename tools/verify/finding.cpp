@@ -1,6 +1,7 @@
 #include "verify/finding.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ringbolt::tools::verify {
 
@@ -10,6 +11,11 @@ const char* text_of(Kind kind) {
       "foreign", "unasked", "status", "nowhere", "backwards", "account", "leak", "stall",   "peer"};
   return kTexts[static_cast<size_t>(kind)];
 }
+
+Tally::Tally(const Counts& counts, std::vector<Finding> findings)
+    : counts_(counts),
+      total_(std::accumulate(counts.begin(), counts.end(), uint64_t{0})),
+      findings_(std::move(findings)) {}
 
 bool Tally::has_room(Kind kind) const {
   return static_cast<size_t>(std::count_if(findings_.begin(), findings_.end(),
@@ -33,17 +39,6 @@ void Tally::add(const Tally& other) {
     if (has_room(one.kind)) {
       findings_.push_back(one);
     }
-  }
-}
-
-void Tally::set_count(Kind kind, uint64_t count) {
-  total_ += count - counts_[static_cast<size_t>(kind)];
-  counts_[static_cast<size_t>(kind)] = count;
-}
-
-void Tally::keep(Finding finding) {
-  if (has_room(finding.kind)) {
-    findings_.push_back(std::move(finding));
   }
 }
 

@@ -9,7 +9,7 @@
 namespace ringbolt::tools::verify {
 
 /// What can be wrong. docs/verify.md has a line for each.
-enum class Kind {
+enum class Kind : uint8_t {
   kLost,       ///< never came
   kDoubled,    ///< came twice
   kOrder,      ///< came after a later one
@@ -45,22 +45,24 @@ class Tally {
  public:
   /// Of each kind so many texts are kept; all are counted.
   static constexpr size_t kMostTexts = 5;
+  using Counts = std::array<uint64_t, static_cast<size_t>(Kind::kCount)>;
+
+  Tally() = default;
+  /// What counts() and findings() of another one were.
+  Tally(const Counts& counts, std::vector<Finding> findings);
 
   void add(Kind kind, std::string text, uint64_t times = 1);
   /// What another end or an earlier step has found.
   void add(const Tally& other);
   uint64_t total() const { return total_; }
   uint64_t count(Kind kind) const { return counts_[static_cast<size_t>(kind)]; }
+  const Counts& counts() const { return counts_; }
   const std::vector<Finding>& findings() const { return findings_; }
-  /// Of what came as text: sets a count. For parsers.
-  void set_count(Kind kind, uint64_t count);
-  /// Likewise a text, which is not counted.
-  void keep(Finding finding);
 
  private:
   bool has_room(Kind kind) const;
 
-  std::array<uint64_t, static_cast<size_t>(Kind::kCount)> counts_{};
+  Counts counts_{};
   uint64_t total_ = 0;
   std::vector<Finding> findings_;
 };

@@ -27,7 +27,6 @@ class Ledger {
 
   uint64_t shared_sum() const { return shared_sum_; }
   uint64_t own_sum(uint32_t queue_pair) const { return lanes_[queue_pair].own_sum; }
-  uint64_t exchange_value() const { return chain_begin_; }
 
  private:
   struct Lane {

@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "verify/arrivals.h"
-#include "verify/batch.h"
-#include "verify/blocks.h"
-#include "verify/pace.h"
+#include "verify/context.h"
+#include "verify/step.h"
+#include "verify/under_way.h"
 
 namespace ringbolt::tools::verify {
 namespace {
@@ -38,7 +38,7 @@ class Reader {
   Outcome run() {
     const uint64_t begin = base::now_ns();
     while (true) {
-      const std::vector<uint64_t> told = numbers_of(context_.peer, context_.peer.await("version", "its memory"), 2);
+      const std::vector<uint64_t> told = context_.peer.numbers_in(context_.peer.await("version", "its memory"), 2);
       version_ = told[0];
       check_counts(told[1]);
       if (!pace_.wants_more(batch_.posted(0))) {
@@ -79,10 +79,8 @@ class Reader {
         request.wr.rdma.remote_addr =
             rig_.remote_area(index) + (piece.is_count ? kCountOffset : kContentOffset + piece.offset);
         request.wr.rdma.rkey = rig_.remote_key();
-        if (const int error = batch_.post(index, request, rig_.receive_slot(index, slot).first(piece.length))) {
-          context_.peer.fail(fmt::format("{}: ibv_post_send of a READ of {} bytes: {}", rig_.name(index), piece.length,
-                                         base::reason_of(error)));
-        }
+        batch_.must_post(index, request, rig_.receive_slot(index, slot).first(piece.length),
+                         fmt::format("a READ of {} bytes", piece.length));
       }
     }
     std::vector<uint32_t> done(rig_.queue_pairs());
@@ -93,12 +91,7 @@ class Reader {
     const Piece piece = piece_of(index, slot);
     std::atomic_thread_fence(std::memory_order_acquire);
     const std::span<const std::byte> found = rig_.receive_slot(index, slot).first(piece.length);
-    if (const auto damage = rig_.find_outside(index, slot, piece.length)) {
-      context_.tally.add(Kind::kOutside,
-                         fmt::format("queue pair {}: a READ of {} bytes wrote {} bytes around its buffer, "
-                                     "the first at offset {}",
-                                     index, piece.length, damage->bytes, damage->first));
-    }
+    batch_.judge_outside(index, slot, piece.length, fmt::format("a READ of {} bytes", piece.length));
     const uint64_t errors = context_.tally.total();
     if (piece.is_count) {
       compare_count(index, found);
@@ -166,7 +159,7 @@ class Reader {
   Outcome outcome_;
 };
 
-void be_read(const Context& context, const Rig& rig) {
+Outcome be_read(const Context& context, const Rig& rig) {
   uint64_t version = 0;
   uint64_t count = 0;
   const Part part(context.watch, title_of(context.step),
@@ -185,7 +178,7 @@ void be_read(const Context& context, const Rig& rig) {
     }
     write_counts();
     std::atomic_thread_fence(std::memory_order_release);
-    context.peer.tell("version", fmt::format("{} {}", version, count));
+    context.peer.tell("version", {version, count});
     std::optional<std::string> text;
     while (!(text = context.peer.look("read", "READs"))) {
       write_counts();
@@ -195,7 +188,7 @@ void be_read(const Context& context, const Rig& rig) {
     }
     context.watch.moved();
     if (*text == "end") {
-      return;
+      return {};
     }
   }
 }
@@ -203,24 +196,10 @@ void be_read(const Context& context, const Rig& rig) {
 }  // namespace
 
 Outcome run_read(const Context& context) {
-  const Step& step = context.step;
   RigShape shape;
-  shape.area_bytes = area_bytes_of(step);
+  shape.area_bytes = area_bytes_of(context.step);
   shape.access = IBV_ACCESS_REMOTE_READ;
-  shape.sends = context.initiates() ? step.send_depth : 1;
-  shape.receives = context.initiates() ? step.send_depth : 1;  // buffers that READs fill
-  const Rig rig(context.device, step, shape, context.choice, context.peer, static_cast<uint16_t>(step.epoch));
-  Outcome outcome;
-  if (context.initiates()) {
-    Reader reader(context, rig);
-    const Part part(context.watch, title_of(step), [&] { return reader.where(); });
-    outcome = reader.run();
-  } else {
-    be_read(context, rig);
-  }
-  context.peer.tell("done", "");
-  context.peer.await("done", "the end of the READs");
-  return outcome;
+  return run_one_sided<Reader>(context, shape, be_read);
 }
 
 }  // namespace ringbolt::tools::verify

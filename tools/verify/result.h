@@ -61,13 +61,17 @@ int exit_code_of(const Result& result);
 
 /// A table and what was checked, what not, and what was found. Thread-safe.
 std::string result_text(const Result& result);
-/// docs/verify.md has the names. One line without newline if `is_compact`. Thread-safe.
-std::string result_json(const Result& result, bool is_compact);
-/// Takes what result_json() wrote. Any bytes are safe to pass. Thread-safe.
-std::optional<Result> parse_result(std::string_view text);
+/// docs/verify.md has the names. Thread-safe.
+std::string result_json(const Result& result);
 
-/// What one end has found, for the other; and back. Any bytes are safe to pass. Thread-safe.
+// What the ends tell each other, and back; any bytes are safe to pass. Thread-safe.
+std::string emit_outcome(const Outcome& outcome);
+std::optional<Outcome> parse_outcome(std::string_view text);
+std::string emit_facts(const EndFacts& facts);
+std::optional<EndFacts> parse_facts(std::string_view text);
 std::string emit_tally(const Tally& tally);
 std::optional<Tally> parse_tally(std::string_view text);
+std::string emit_result(const Result& result);
+std::optional<Result> parse_result(std::string_view text);
 
 }  // namespace ringbolt::tools::verify

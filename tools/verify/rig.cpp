@@ -7,31 +7,23 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "probe/probe_failure.h"
-#include "verify/bytes.h"
+#include "failure.h"
+#include "pattern.h"
 
 namespace ringbolt::tools::verify {
 namespace {
 
-/// Devices that map whole pages want regions to begin on them; the largest page in use has so many bytes.
-constexpr size_t kPageBytes = 16384;
 constexpr size_t kLineBytes = 64;
-constexpr size_t kMostMemoryBytes = size_t{4} << 30U;
 
-size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
-
-uint64_t frames_of(const Step& step, uint64_t bytes) {
-  return step.counts_frames ? std::max<uint64_t>((bytes + kFrameBytes - 1) / kFrameBytes, 1) : 1;
-}
+size_t whole_lines(size_t bytes) { return pair::Region::rounded_up(bytes, kLineBytes); }
 
 }  // namespace
 
-Rig::Rig(const pair::Device& device, const Step& step, const RigShape& shape, const pair::PortChoice& choice,
-         pair::Peer& peer, uint16_t epoch)
-    : device_(device), step_(step), shape_(shape), peer_(peer), epoch_(epoch) {
-  lay_out(step.seed);
+Rig::Rig(const Context& context, const RigShape& shape, uint16_t epoch)
+    : device_(context.device), step_(context.step), shape_(shape), peer_(context.peer), epoch_(epoch) {
+  lay_out(step_.seed);
   make_queues();
-  connect(choice);
+  connect(context.choice);
 }
 
 Rig::~Rig() { (void)take_down(false); }
@@ -41,54 +33,38 @@ void Rig::lay_out(uint64_t seed) {
   for (uint32_t index = 0; index < step_.queue_pairs; ++index) {
     Place place;
     place.most_bytes = sizes_of(step_, index).most;
-    place.send_stride = rounded_up(std::max<uint64_t>(place.most_bytes, 8), kLineBytes);
+    place.send_stride = whole_lines(std::max<uint64_t>(place.most_bytes, 8));
     place.send_offset = at;
     at += place.send_stride * shape_.sends;
-    place.receive_stride =
-        rounded_up(header_bytes() + std::max<uint64_t>(place.most_bytes, 8), kLineBytes) + 2 * kGuardBytes;
+    place.receive_stride = whole_lines(header_bytes() + std::max<uint64_t>(place.most_bytes, 8)) + 2 * kGuardBytes;
     place.receive_offset = at;
     at += place.receive_stride * shape_.receives;
     places_.push_back(place);
   }
-  area_offset_ = rounded_up(at, kPageBytes);
-  area_stride_ = rounded_up(shape_.area_bytes, kLineBytes) + (shape_.area_bytes == 0 ? 0 : 2 * kGuardBytes);
-  total_bytes_ = rounded_up(area_offset_ + area_stride_ * step_.queue_pairs + kLineBytes, kPageBytes);
-  if (total_bytes_ > kMostMemoryBytes) {
-    throw ProbeFailure(fmt::format("{} bytes of buffers are too many: give smaller --max, -t, -r or -q", total_bytes_));
-  }
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, total_bytes_)));
-  if (memory_ == nullptr) {
-    fail_call("aligned_alloc", ENOMEM);
-  }
-  std::memset(memory_.get(), 0, total_bytes_);
-  fill({memory_.get() + area_offset_, area_stride_ * step_.queue_pairs}, 0, mixed(seed));
+  area_offset_ = pair::Region::rounded_up(at, pair::Region::kPageBytes);
+  area_stride_ = whole_lines(shape_.area_bytes) + (shape_.area_bytes == 0 ? 0 : 2 * kGuardBytes);
+  const size_t bytes = area_offset_ + area_stride_ * step_.queue_pairs + kLineBytes;
+  memory_ = pair::Region(device_, bytes, shape_.access, "--max, -t, -r or -q");
+  fill({memory_.data() + area_offset_, area_stride_ * step_.queue_pairs}, 0, mixed(seed));
   for (uint32_t index = 0; index < step_.queue_pairs; ++index) {
     for (uint32_t slot = 0; slot < shape_.receives; ++slot) {
       prepare(index, slot);
     }
   }
-  const unsigned access = IBV_ACCESS_LOCAL_WRITE | shape_.access;
-  region_ =
-      own(device_.library(),
-          device_.verbs().reg_mr(device_.pd(), memory_.get(), total_bytes_, static_cast<int>(access)), "ibv_reg_mr");
 }
 
 void Rig::make_queues() {
-  const verbs::Calls& verbs = device_.verbs();
-  const auto make_cq = [&](uint64_t entries) {
-    const auto most = static_cast<uint64_t>(std::max(device_.limits().max_cqe, 1));
-    const uint64_t wanted = std::min(std::max<uint64_t>(entries, 1), most);
-    return own(device_.library(), verbs.create_cq(device_.context(), static_cast<int>(wanted), nullptr, nullptr, 0),
-               "ibv_create_cq");
+  const auto within = [](uint64_t wanted, int most) {
+    return static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, static_cast<uint64_t>(std::max(most, 1))));
   };
-  send_cq_ = make_cq(uint64_t{step_.queue_pairs} * shape_.sends);
-  receive_cq_ = make_cq(uint64_t{step_.queue_pairs} * shape_.receives);
-  const auto most = static_cast<uint64_t>(std::max(device_.limits().max_qp_wr, 1));
+  send_cq_ = device_.make_cq(within(uint64_t{step_.queue_pairs} * shape_.sends, device_.limits().max_cqe));
+  receive_cq_ = device_.make_cq(within(uint64_t{step_.queue_pairs} * shape_.receives, device_.limits().max_cqe));
   for (uint32_t index = 0; index < step_.queue_pairs; ++index) {
-    const uint64_t frames = frames_of(step_, places_[index].most_bytes);
-    pair::QueuePairPlan plan{step_.transport, send_cq(), receive_cq(), 1, 1, 0, shape_.access};
-    plan.send_depth = static_cast<uint32_t>(std::min(frames * shape_.sends, most));
-    plan.receive_depth = static_cast<uint32_t>(std::min(frames * std::max(shape_.receives, 1U), most));
+    pair::QueuePairPlan plan{step_.transport, send_cq(), receive_cq()};
+    plan.send_depth = within(shape_.sends, device_.limits().max_qp_wr);
+    plan.receive_depth = within(shape_.receives, device_.limits().max_qp_wr);
+    plan.message_bytes = places_[index].most_bytes;
+    plan.remote_access = shape_.access;
     queue_pairs_.emplace_back(device_, plan);
   }
 }
@@ -108,34 +84,23 @@ bool Rig::post_first_receives() {
 
 void Rig::connect(const pair::PortChoice& choice) {
   pair::Offer mine;
-  std::copy(std::begin(device_.gid().raw), std::end(device_.gid().raw), mine.gid.begin());
-  mine.lid = device_.lid();
-  mine.mtu_bytes = device_.mtu_bytes();
-  mine.target_depth = device_.target_depth();
   mine.window = mine.send_slots = 1;  // told when it is known
-  mine.receive_address = reinterpret_cast<uintptr_t>(memory_.get()) + area_offset_;
-  mine.remote_key = region_->rkey;
-  for (const pair::QueuePair& one : queue_pairs_) {
-    mine.queue_pairs.push_back(one.address());
-  }
+  mine.receive_address = memory_.address() + area_offset_;
+  mine.remote_key = memory_.remote_key();
   // Some devices take receives before they are connected, some after.
-  bool has_receives = post_first_receives();
-  peer_.tell("offer", pair::emit_offer(mine));
-  const std::optional<pair::Offer> offer = pair::parse_offer(peer_.await("offer", "its queue pairs' addresses"));
-  if (!offer || offer->queue_pairs.size() != mine.queue_pairs.size()) {
-    peer_.fail("what the other end tells of its queue pairs makes no sense");
+  const bool has_receives = post_first_receives();
+  std::vector<pair::QueuePair*> all;
+  for (pair::QueuePair& one : queue_pairs_) {
+    all.push_back(&one);
   }
-  theirs_ = *offer;
-  for (size_t index = 0; index < queue_pairs_.size(); ++index) {
-    queue_pairs_[index].connect(device_, theirs_, theirs_.queue_pairs[index], choice);
-  }
+  theirs_ = pair::connect_all(device_, all, mine, choice, peer_);
   if (!has_receives && !post_first_receives()) {
     throw ProbeFailure(fmt::format("{} takes not even one receive of {} bytes: give a smaller --max", device_.name(),
                                    step_.most_bytes));
   }
-  peer_.tell("connected", std::to_string(receives_));
+  peer_.tell("connected", {receives_});
   const std::string theirs = peer_.await("connected", "its queue pairs to be connected");
-  std::from_chars(theirs.data(), theirs.data() + theirs.size(), their_receives_);
+  their_receives_ = static_cast<uint32_t>(peer_.numbers_in(theirs, 1)[0]);
 }
 
 std::string Rig::name(uint32_t queue_pair) const {
@@ -150,7 +115,7 @@ uint64_t Rig::pattern(uint32_t queue_pair, uint64_t index) const {
 
 std::span<std::byte> Rig::whole(uint32_t queue_pair, uint64_t index) const {
   const Place& place = places_[queue_pair];
-  return {memory_.get() + place.receive_offset + place.receive_stride * index, place.receive_stride};
+  return {memory_.data() + place.receive_offset + place.receive_stride * index, place.receive_stride};
 }
 
 std::span<std::byte> Rig::buffer(uint32_t queue_pair, uint64_t index) const {
@@ -160,7 +125,7 @@ std::span<std::byte> Rig::buffer(uint32_t queue_pair, uint64_t index) const {
 
 std::span<std::byte> Rig::send_slot(uint32_t queue_pair, uint64_t index) const {
   const Place& place = places_[queue_pair];
-  return {memory_.get() + place.send_offset + place.send_stride * index, place.most_bytes};
+  return {memory_.data() + place.send_offset + place.send_stride * index, place.most_bytes};
 }
 
 std::span<std::byte> Rig::receive_slot(uint32_t queue_pair, uint64_t index) const {
@@ -168,7 +133,7 @@ std::span<std::byte> Rig::receive_slot(uint32_t queue_pair, uint64_t index) cons
 }
 
 std::span<std::byte> Rig::area(uint32_t queue_pair) const {
-  return {memory_.get() + area_offset_ + area_stride_ * queue_pair, area_stride_};
+  return {memory_.data() + area_offset_ + area_stride_ * queue_pair, area_stride_};
 }
 
 uint64_t Rig::remote_area(uint32_t queue_pair) const { return theirs_.receive_address + area_stride_ * queue_pair; }
@@ -219,7 +184,7 @@ int Rig::post_send(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byt
 size_t Rig::poll(ibv_cq* cq, std::span<ibv_wc> completions) const {
   const int count = ibv_poll_cq(cq, static_cast<int>(completions.size()), completions.data());
   if (count < 0) {
-    fail_call("ibv_poll_cq", count);
+    pair::fail_call("ibv_poll_cq", count);
   }
   return static_cast<size_t>(count);
 }
@@ -247,9 +212,7 @@ std::vector<std::string> Rig::take_down(bool is_reversed) {
   if (send_cq_) {
     note("ibv_destroy_cq, once its queue pairs are gone,", verbs.destroy_cq(send_cq_.release()));
   }
-  if (region_) {
-    note("ibv_dereg_mr, once its queue pairs are gone,", verbs.dereg_mr(region_.release()));
-  }
+  note("ibv_dereg_mr, once its queue pairs are gone,", memory_.drop(device_));
   return refused;
 }
 

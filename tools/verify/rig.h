@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "pair/device.h"
-#include "pair/offer.h"
 #include "pair/peer.h"
 #include "pair/queue_pair.h"
+#include "verify/context.h"
 #include "verify/step.h"
 
 namespace ringbolt::tools::verify {
@@ -41,8 +41,7 @@ class Rig {
   static constexpr size_t kGuardBytes = 64;
 
   /// `epoch`: of these queue pairs. `area_bytes` and the sizes are the same at both ends.
-  Rig(const pair::Device& device, const Step& step, const RigShape& shape, const pair::PortChoice& choice,
-      pair::Peer& peer, uint16_t epoch);
+  Rig(const Context& context, const RigShape& shape, uint16_t epoch);
   Rig(const Rig&) = delete;
   Rig& operator=(const Rig&) = delete;
   ~Rig();
@@ -54,7 +53,7 @@ class Rig {
   /// Receives that could be posted, of the queue pair with the fewest; and of the other end.
   uint32_t receives() const { return receives_; }
   uint32_t their_receives() const { return their_receives_; }
-  uint32_t local_key() const { return region_->lkey; }
+  uint32_t local_key() const { return memory_.local_key(); }
   uint32_t remote_key() const { return theirs_.remote_key; }
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* receive_cq() const { return receive_cq_.get(); }
@@ -87,9 +86,6 @@ class Rig {
   std::vector<std::string> take_down(bool is_reversed);
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
   /// Of one queue pair: offsets into the memory.
   struct Place {
     size_t send_offset = 0;
@@ -119,11 +115,9 @@ class Rig {
   std::vector<Place> places_;
   size_t area_offset_ = 0;
   size_t area_stride_ = 0;
-  size_t total_bytes_ = 0;
-  std::unique_ptr<std::byte, Free> memory_;
-  OwnedVerbs<ibv_mr> region_;
-  OwnedVerbs<ibv_cq> send_cq_;
-  OwnedVerbs<ibv_cq> receive_cq_;
+  pair::Region memory_;
+  pair::OwnedVerbs<ibv_cq> send_cq_;
+  pair::OwnedVerbs<ibv_cq> receive_cq_;
   std::vector<pair::QueuePair> queue_pairs_;
 };
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "verify/bytes.h"
+#include "pattern.h"
 
 namespace ringbolt::tools::verify {
 

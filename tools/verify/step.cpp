@@ -3,18 +3,22 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "verify/bytes.h"
+#include "json_text.h"
+#include "pattern.h"
 
 namespace ringbolt::tools::verify {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Step, mode, transport, order, is_bidirectional, is_reversed, counts_frames,
+                                   has_read_back, queue_pairs, epoch, seed, least_bytes, most_bytes, count, duration_ms,
+                                   send_depth, receive_depth, loss_ppm)
+
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 30U;
-constexpr size_t kNumbers = 17;
+bool within(uint64_t value, uint64_t least, uint64_t most) { return value >= least && value <= most; }
 
 }  // namespace
 
@@ -27,68 +31,16 @@ const char* text_of(Order order) { return order == Order::kStrict ? "strict" : "
 
 std::string title_of(const Step& step) { return fmt::format("{} {}", text_of(step.transport), text_of(step.mode)); }
 
-std::string emit_step(const Step& one) {
-  const std::array<uint64_t, kNumbers> numbers{static_cast<uint64_t>(one.mode),
-                                               static_cast<uint64_t>(one.transport),
-                                               static_cast<uint64_t>(one.order),
-                                               one.is_bidirectional,
-                                               one.is_reversed,
-                                               one.counts_frames,
-                                               one.has_read_back,
-                                               one.queue_pairs,
-                                               one.epoch,
-                                               one.seed,
-                                               one.least_bytes,
-                                               one.most_bytes,
-                                               one.count,
-                                               one.duration_ms,
-                                               one.send_depth,
-                                               one.receive_depth,
-                                               one.loss_ppm};
-  return fmt::format("{}", fmt::join(numbers, " "));
-}
+std::string emit_step(const Step& step) { return to_line(step); }
 
 std::optional<Step> parse_step(std::string_view text) {
-  std::array<uint64_t, kNumbers> numbers{};
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  for (uint64_t& number : numbers) {
-    at += at != end && *at == ' ' ? 1 : 0;
-    const auto [next, error] = std::from_chars(at, end, number);
-    if (error != std::errc{}) {
-      return std::nullopt;
-    }
-    at = next;
-  }
-  const auto within = [&](size_t index, uint64_t least, uint64_t most) {
-    return numbers[index] >= least && numbers[index] <= most;
-  };
-  const bool makes_sense = at == end && within(0, 0, 4) && within(1, 0, 2) && within(2, 0, 1) && within(7, 1, 256) &&
-                           within(8, 0, UINT32_MAX) && within(11, 1, kMostBytes) && within(10, 0, numbers[11]) &&
-                           within(14, 1, 65536) && within(15, 1, 65536) && within(16, 0, 1'000'000) &&
-                           (numbers[12] != 0 || numbers[13] != 0);
-  if (!makes_sense) {
-    return std::nullopt;
-  }
-  Step one;
-  one.mode = static_cast<Mode>(numbers[0]);
-  one.transport = static_cast<pair::Transport>(numbers[1]);
-  one.order = static_cast<Order>(numbers[2]);
-  one.is_bidirectional = numbers[3] != 0;
-  one.is_reversed = numbers[4] != 0;
-  one.counts_frames = numbers[5] != 0;
-  one.has_read_back = numbers[6] != 0;
-  one.queue_pairs = static_cast<uint32_t>(numbers[7]);
-  one.epoch = static_cast<uint32_t>(numbers[8]);
-  one.seed = numbers[9];
-  one.least_bytes = numbers[10];
-  one.most_bytes = numbers[11];
-  one.count = numbers[12];
-  one.duration_ms = numbers[13];
-  one.send_depth = static_cast<uint32_t>(numbers[14]);
-  one.receive_depth = static_cast<uint32_t>(numbers[15]);
-  one.loss_ppm = static_cast<uint32_t>(numbers[16]);
-  return one;
+  std::optional<Step> step = from_line<Step>(text);
+  const bool makes_sense = step && step->mode <= Mode::kChurn && step->transport <= pair::Transport::kUd &&
+                           step->order <= Order::kAny && within(step->queue_pairs, 1, 256) &&
+                           within(step->most_bytes, 1, kMostBytes) && step->least_bytes <= step->most_bytes &&
+                           within(step->send_depth, 1, 65536) && within(step->receive_depth, 1, 65536) &&
+                           step->loss_ppm <= 1'000'000 && (step->count != 0 || step->duration_ms != 0);
+  return makes_sense ? step : std::nullopt;
 }
 
 SizeRange sizes_of(const Step& step, uint32_t queue_pair) {
@@ -119,6 +71,31 @@ uint32_t size_of(const Step& step, uint32_t queue_pair, uint64_t sequence) {
   const auto bits = static_cast<unsigned>((dice >> 8U) % static_cast<uint64_t>(std::bit_width(span) + 1));
   const uint64_t above = (dice >> 16U) & ((uint64_t{1} << bits) - 1);
   return static_cast<uint32_t>(range.least + std::min(above, span));
+}
+
+uint64_t area_bytes_of(const Step& step) {
+  constexpr uint64_t kLeast = 65536;
+  constexpr uint64_t kUsual = uint64_t{1} << 20U;
+  return std::max(std::clamp(step.most_bytes * 4, kLeast, kUsual), step.most_bytes + 4096);
+}
+
+std::vector<Block> blocks_of(const Step& step, uint32_t queue_pair, uint64_t first, uint32_t most,
+                             uint64_t area_bytes) {
+  std::vector<Block> blocks;
+  const uint64_t dice = mixed(mixed(step.seed ^ 0x626c6f63) + (first << 8U) + queue_pair);
+  uint64_t at = dice % 4096;
+  while (blocks.size() < most) {
+    const uint64_t sequence = first + blocks.size();
+    const uint32_t length = size_of(step, queue_pair, sequence);
+    if (at + length > area_bytes) {
+      break;
+    }
+    blocks.push_back({sequence, at, length});
+    // Sometimes side by side, sometimes apart.
+    const uint64_t gap = mixed(dice ^ sequence);
+    at += length + (gap % 4 == 0 ? 0 : gap % 300);
+  }
+  return blocks;
 }
 
 }  // namespace ringbolt::tools::verify

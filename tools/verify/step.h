@@ -4,13 +4,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pair/transport.h"
 
 namespace ringbolt::tools::verify {
 
-enum class Mode { kStream, kWrite, kRead, kAtomic, kChurn };
-enum class Order { kStrict, kAny };
+enum class Mode : uint8_t { kStream, kWrite, kRead, kAtomic, kChurn };
+enum class Order : uint8_t { kStrict, kAny };
 
 const char* text_of(Mode mode);    ///< "stream"
 const char* text_of(Order order);  ///< "strict"
@@ -43,7 +44,7 @@ struct Step {
 /// "RC stream": what it is, for people.
 std::string title_of(const Step& step);
 
-/// One line of numbers. Thread-safe.
+/// One line. Thread-safe.
 std::string emit_step(const Step& step);
 /// Any bytes are safe to pass: what no end of ours would ask for is none. Thread-safe.
 std::optional<Step> parse_step(std::string_view text);
@@ -59,5 +60,19 @@ SizeRange sizes_of(const Step& step, uint32_t queue_pair);
 uint32_t size_of(const Step& step, uint32_t queue_pair, uint64_t sequence);
 /// Of what the client sends; the server's messages have another.
 inline uint64_t seed_of(const Step& step, bool is_of_client) { return is_of_client ? step.seed : ~step.seed; }
+
+/// A piece of the target's memory.
+struct Block {
+  uint64_t sequence = 0;  ///< of the blocks of its queue pair, over all rounds
+  uint64_t offset = 0;    ///< in the area
+  uint32_t length = 0;
+};
+
+/// Where a round writes or reads on one queue pair: up to `most` blocks that don't overlap, at offsets of every kind,
+/// in the order of their offsets. Both ends compute it. `first`: the sequence number of the first. Thread-safe.
+std::vector<Block> blocks_of(const Step& step, uint32_t queue_pair, uint64_t first, uint32_t most, uint64_t area_bytes);
+
+/// How large an area has to be for that, in bytes.
+uint64_t area_bytes_of(const Step& step);
 
 }  // namespace ringbolt::tools::verify

@@ -1,7 +1,12 @@
 // Hot path: complete() is called for every message.
 #include "verify/under_way.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
+
+#include "base/error.h"
 
 namespace ringbolt::tools::verify {
 
@@ -29,6 +34,69 @@ uint64_t UnderWay::complete(uint32_t id, Tally& tally) {
     ++completed_;
   }
   return completed_ - before;
+}
+
+Batch::Batch(const Context& context, const Rig& rig, const char* kind) : context_(context), rig_(rig), kind_(kind) {
+  for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
+    lanes_.emplace_back(rig.name(index), kind);
+  }
+}
+
+bool Batch::is_idle() const {
+  return std::all_of(lanes_.begin(), lanes_.end(), [](const UnderWay& lane) { return lane.count() == 0; });
+}
+
+std::string Batch::where() const {
+  std::string text;
+  for (size_t index = 0; index < std::min<size_t>(lanes_.size(), 4); ++index) {
+    text += fmt::format("{}queue pair {}: {} posted, {} completed", text.empty() ? "" : ", ", index,
+                        lanes_[index].posted(), lanes_[index].completed());
+  }
+  return text;
+}
+
+int Batch::post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local) {
+  request.wr_id = uint64_t{queue_pair} << 32U | lanes_[queue_pair].next_id();
+  const int error = rig_.post_send(queue_pair, request, local);
+  if (error == 0) {
+    lanes_[queue_pair].note_posted();
+  }
+  return error;
+}
+
+Batch::Over Batch::judge(const ibv_wc& completion) {
+  const auto index = static_cast<uint32_t>(completion.wr_id >> 32U);
+  if (index >= lanes_.size()) {
+    context_.tally.add(Kind::kUnasked,
+                       fmt::format("{}: a completion of a {} that was not posted", rig_.name(index), kind_));
+    return {};
+  }
+  UnderWay& lane = lanes_[index];
+  if (completion.status != IBV_WC_SUCCESS && !is_tolerant_) {
+    context_.peer.fail(fmt::format("{}: {} {} ended with status {} ({}); {}", rig_.name(index), kind_, lane.completed(),
+                                   static_cast<int>(completion.status), rig_.status_text(completion.status), where()));
+  }
+  return {index, lane.complete(static_cast<uint32_t>(completion.wr_id), context_.tally)};
+}
+
+void Batch::must_post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local, const std::string& what) {
+  if (const int error = post(queue_pair, request, local)) {
+    context_.peer.fail(fmt::format("{}: ibv_post_send of {}: {}", rig_.name(queue_pair), what, base::reason_of(error)));
+  }
+}
+
+std::vector<uint64_t> Batch::all_posted() const {
+  std::vector<uint64_t> counts;
+  std::ranges::transform(lanes_, std::back_inserter(counts), &UnderWay::posted);
+  return counts;
+}
+
+void Batch::judge_outside(uint32_t queue_pair, uint64_t slot, uint64_t bytes, const std::string& what) const {
+  if (const auto damage = rig_.find_outside(queue_pair, slot, bytes)) {
+    context_.tally.add(Kind::kOutside,
+                       fmt::format("queue pair {}: {} wrote {} bytes around its buffer, the first at offset {}",
+                                   queue_pair, what, damage->bytes, damage->first));
+  }
 }
 
 }  // namespace ringbolt::tools::verify

@@ -2,10 +2,14 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "verify/context.h"
 #include "verify/finding.h"
+#include "verify/rig.h"
 
 namespace ringbolt::tools::verify {
 
@@ -36,5 +40,90 @@ class UnderWay {
   uint64_t completed_ = 0;
   std::set<uint64_t> early_;  // completed before completed_
 };
+
+/// Posts operations on the queue pairs of a rig and awaits their completions. Not thread-safe.
+class Batch {
+ public:
+  /// `kind`: of operation, for messages.
+  Batch(const Context& context, const Rig& rig, const char* kind = "operation");
+  /// Of an end that may break off: failed completions are no failure.
+  void tolerate_end() { is_tolerant_ = true; }
+
+  bool has_room(uint32_t queue_pair) const { return under_way(queue_pair) < rig_.sends(); }
+  uint64_t under_way(uint32_t queue_pair) const { return lanes_[queue_pair].count(); }
+  uint64_t posted(uint32_t queue_pair) const { return lanes_[queue_pair].posted(); }
+  /// The send slot that the next operation may use, if there is room.
+  std::span<std::byte> next_slot(uint32_t queue_pair) const {
+    return rig_.send_slot(queue_pair, lanes_[queue_pair].posted() % rig_.sends());
+  }
+  /// Posts one operation. Returns 0, or what ibv_post_send returned: with something under way that may mean a full
+  /// queue.
+  [[nodiscard]] int post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local);
+  /// The same, which must be taken. `what`: "an atomic".
+  void must_post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local, const std::string& what);
+  /// Takes completions: calls done(queue pair) for each operation that is over, in the order in which they were posted.
+  /// True if there were some. Throws
+  /// ProbeFailure if one is a failure.
+  template <class Done>
+  bool reap(Done&& done) {
+    ibv_wc completions[16];
+    const size_t count = rig_.poll(rig_.send_cq(), completions);
+    for (size_t i = 0; i < count; ++i) {
+      const Over over = judge(completions[i]);
+      for (uint64_t one = 0; one < over.count; ++one) {
+        done(over.queue_pair);
+      }
+    }
+    return count != 0;
+  }
+  /// Until all that was posted has completed.
+  template <class Done>
+  void await_all(const char* what, Done&& done) {
+    while (!is_idle()) {
+      context_.watch.turn(reap(done), what);
+    }
+  }
+  bool is_idle() const;
+  /// Of each queue pair.
+  std::vector<uint64_t> all_posted() const;
+  /// What a READ or an atomic of so many bytes has written around them in the receive slot. `what`: "an atomic".
+  void judge_outside(uint32_t queue_pair, uint64_t slot, uint64_t bytes, const std::string& what) const;
+  /// "queue pair 0: 512 posted, 500 completed".
+  std::string where() const;
+
+ private:
+  struct Over {
+    uint32_t queue_pair = 0;
+    uint64_t count = 0;
+  };
+
+  Over judge(const ibv_wc& completion);
+
+  const Context& context_;
+  const Rig& rig_;
+  const char* kind_;
+  bool is_tolerant_ = false;
+  std::vector<UnderWay> lanes_;
+};
+
+/// The initiator's part of a step is an Initiator's, the target's `serve`; the queue pairs stay until both have done
+/// theirs. Shapes of READs and atomics have as many receives as sends: where results land.
+template <class Initiator, class Serve>
+Outcome run_one_sided(const Context& context, RigShape shape, const Serve& serve) {
+  shape.sends = context.initiates() ? context.step.send_depth : 1;
+  shape.receives = std::max(shape.receives, shape.sends);
+  const Rig rig(context, shape, static_cast<uint16_t>(context.step.epoch));
+  Outcome outcome;
+  if (context.initiates()) {
+    Initiator initiator(context, rig);
+    const Part part(context.watch, title_of(context.step), [&] { return initiator.where(); });
+    outcome = initiator.run();
+  } else {
+    outcome = serve(context, rig);
+  }
+  context.peer.tell("done", "");
+  context.peer.await("done", "the end of the step");
+  return outcome;
+}
 
 }  // namespace ringbolt::tools::verify

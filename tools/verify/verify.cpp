@@ -1,111 +1,410 @@
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/say.h"
 #include "commands.h"
 #include "failure.h"
-#include "node_environment.h"
-#include "pair/meeting.h"
-#include "pair/node_pair.h"
+#include "pair/device.h"
+#include "pair/line_rate.h"
 #include "pair/peer.h"
-#include "probe/probe_failure.h"
-#include "probe/verbs_library.h"
-#include "progress_line.h"
+#include "pair/transport.h"
+#include "pair/two_ends.h"
+#include "pattern.h"
 #include "stop.h"
-#include "verify/request.h"
+#include "verify/plan.h"
 #include "verify/result.h"
-#include "verify/session.h"
+#include "verify/watch.h"
+
+namespace ringbolt::tools::verify {
+namespace {
+
+/// What one end was asked for.
+struct Request {
+  Wish wish;
+  pair::PortChoice choice;
+  std::string library;         ///< path of the verbs library
+  std::string device;          ///< empty: the first
+  double line_rate_gbps = -1;  ///< -1: pair::line_rate_gbps() of the ends; 0: none
+  double stall_s = 5;
+};
+
+/// One end's whole part. The client decides what is done; both get the same result, or, if it breaks off, what each
+/// knows. A refusal is in the result. Throws UsageError if the ends were asked for different things.
+Result run_session(const Request& request, pair::Peer& peer, bool is_client, Progress& progress);
+
+constexpr std::array kModes{Mode::kStream, Mode::kWrite, Mode::kRead, Mode::kAtomic, Mode::kChurn};
+
+bool is_mode(const std::string& word) { return word == "soak" || pair::named(word, kModes); }
+
+void refuse_idle_flags(const VerifyOptions& options) {
+  pair::refuse_two_meetings(options);
+  if (options.size_bytes && (options.least_bytes || options.most_bytes)) {
+    throw UsageError("-s is --min and --max in one: give it, or them");
+  }
+  if (options.duration_s && options.hours) {
+    throw UsageError("-D and --hours both say how long: give one of them");
+  }
+  if (options.hours && options.mode != "soak") {
+    throw UsageError("--hours is of soak: give -D, in seconds");
+  }
+}
+
+/// The options with a first word that is no mode taken for the host.
+VerifyOptions with_host(VerifyOptions options) {
+  if (!is_mode(options.mode)) {
+    if (!options.host.empty() || !options.nodes.empty()) {
+      throw UsageError(fmt::format("\"{}\" is none of stream, write, read, atomic, churn, soak", options.mode));
+    }
+    const std::string objection = pair::objection_to_host(options.mode);
+    if (!objection.empty()) {
+      const std::array<std::string, 6> modes{"stream", "write", "read", "atomic", "churn", "soak"};
+      const std::string near = base::nearest(options.mode, modes);
+      throw UsageError(fmt::format("\"{}\" is neither a mode ({}) nor a host that can be found: {}{}", options.mode,
+                                   fmt::join(modes, ", "), objection,
+                                   near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+    }
+    options.host = options.mode;
+    options.mode = "stream";
+  }
+  return options;
+}
+
+/// What the command line asks for; its library is the caller's. Throws UsageError for what makes no sense, alone or
+/// together.
+Request request_of(const VerifyOptions& options) {
+  refuse_idle_flags(options);
+  Request request;
+  Wish& wish = request.wish;
+  wish.mode = pair::named(options.mode, kModes);
+  if (!options.connection.empty()) {
+    wish.transport = pair::chosen(options.connection, "-c", pair::kTransports);
+  }
+  if (!options.order.empty()) {
+    wish.order = pair::chosen(options.order, "--order", std::array{Order::kStrict, Order::kAny});
+  }
+  wish.least_bytes = options.size_bytes ? options.size_bytes : options.least_bytes;
+  wish.most_bytes = options.size_bytes ? options.size_bytes : options.most_bytes;
+  wish.count = options.iterations;
+  wish.duration_s = options.hours ? std::optional(*options.hours * 3600) : options.duration_s;
+  wish.seed = options.seed;
+  wish.queue_pairs = options.queue_pairs;
+  wish.send_depth = options.tx_depth;
+  wish.receive_depth = options.rx_depth;
+  wish.is_bidirectional = options.is_bidirectional;
+  wish.loss_percent = options.loss_percent;
+  const std::string objection = objection_to(wish);
+  if (!objection.empty()) {
+    throw UsageError(objection);
+  }
+  request.choice = pair::port_choice_of(options);
+  request.device = options.device;
+  request.line_rate_gbps = options.line_rate_gbps.value_or(-1);
+  request.stall_s = options.stall_s;
+  return request;
+}
+
+using pair::Peer;
+
+constexpr double kUsualSeconds = 2;
+constexpr double kUsualSoakSeconds = 60;
+
+Outcome run(const Context& context) {
+  switch (context.step.mode) {
+    case Mode::kStream:
+      return run_stream(context);
+    case Mode::kWrite:
+      return run_write(context);
+    case Mode::kRead:
+      return run_read(context);
+    case Mode::kAtomic:
+      return run_atomic(context);
+    case Mode::kChurn:
+      break;
+  }
+  return run_churn(context);
+}
+
+/// One end. The phases are in the order in which they happen.
+class Session {
+ public:
+  Session(const Request& request, Peer& peer, bool is_client, Progress& progress)
+      : request_(request),
+        peer_(peer),
+        is_client_(is_client),
+        watch_(peer, progress, static_cast<uint64_t>(request.stall_s * 1e9)) {
+    result_.mode = mode_text(request.wish);
+    result_.loss_percent = request.wish.loss_percent;
+    result_.seed = request.wish.seed.value_or(base::now_ns() >> 8U) & 0xffff'ffffU;
+  }
+
+  Result run() {
+    const uint64_t begin = base::now_ns();
+    try {
+      if (!set_up()) {
+        return std::move(result_);
+      }
+      is_set_up_ = true;
+      is_client_ ? lead() : follow();
+      share();
+    } catch (const UsageError&) {
+      throw;  // the peer finds out by itself
+    } catch (const Stalled& stalled) {
+      break_off(Kind::kStall, stalled.what());
+    } catch (const Found& found) {
+      break_off(std::nullopt, found.what());
+    } catch (const ProbeFailure& failure) {
+      break_off(failure.is_echo() ? Kind::kPeer : Kind::kStatus, failure.what());
+    } catch (const base::Error& error) {
+      break_off(Kind::kStatus, error.what());
+    }
+    if (!has_shared_) {
+      result_.elapsed_ns = base::now_ns() - begin;
+      result_.slowest_gap_ns = watch_.progress().slowest_gap_ns();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// What the other end has told; ends the run if that is nothing which an end of ours would tell.
+  template <class Told>
+  Told sensible(std::optional<Told> told) {
+    if (!told) {
+      peer_.fail("what the other end tells makes no sense");
+    }
+    return std::move(*told);
+  }
+
+  /// False if this is refused.
+  bool set_up() {
+    pair::agree("verify", entries_of(request_.wish), peer_);
+    verbs_ = pair::open_verbs(request_.library);
+    device_.emplace(*verbs_, request_.device, request_.choice);
+    const Abilities mine = abilities_of(*device_);
+    peer_.tell("abilities", emit_abilities(mine));
+    const Abilities theirs = sensible(parse_abilities(peer_.await("abilities", "what its device can do")));
+    both_ = common(mine, theirs);
+    const EndFacts me{is_client_ ? "client" : "server", device_->name(), request_.library, mine.port_rate_gbps};
+    peer_.tell("facts", emit_facts(me));
+    EndFacts other = sensible(parse_facts(peer_.await("facts", "its device's name")));
+    other.end = is_client_ ? "server" : "client";
+    other.port_rate_gbps = theirs.port_rate_gbps;
+    result_.ends = is_client_ ? std::vector{me, other} : std::vector{other, me};
+    result_.line_rate_gbps =
+        request_.line_rate_gbps >= 0 ? request_.line_rate_gbps : pair::line_rate_gbps(result_.ends);
+    if (!is_client_ || !request_.wish.mode) {
+      return true;
+    }
+    first_ = plan_step(request_.wish, *request_.wish.mode, request_.wish.transport, both_);
+    if (!first_.refusal.empty()) {
+      result_.refusal = first_.refusal;
+      peer_.tell("step", "refused " + first_.refusal);
+    }
+    return first_.refusal.empty();
+  }
+
+  void lead() {
+    if (request_.wish.mode) {
+      Step step = first_.step;
+      step.count = request_.wish.count.value_or(0);
+      const bool goes_both_ways = request_.wish.is_bidirectional && !step.is_bidirectional && step.mode != Mode::kChurn;
+      const double seconds = request_.wish.duration_s.value_or(step.count != 0 ? 0 : kUsualSeconds);
+      step.duration_ms = static_cast<uint64_t>(seconds * 1e3 / (goes_both_ways ? 2 : 1));
+      step_together(step);
+      if (goes_both_ways && !is_stopped() && result_.refusal.empty()) {
+        step.is_reversed = true;
+        step_together(step);
+      }
+    } else {
+      soak();
+    }
+    peer_.tell("step", "end");
+  }
+
+  void soak() {
+    const uint64_t begin = base::now_ns();
+    const auto length_ns = static_cast<uint64_t>(request_.wish.duration_s.value_or(kUsualSoakSeconds) * 1e9);
+    for (uint32_t turn = 0; !is_stopped() && base::now_ns() - begin < length_ns; ++turn) {
+      std::vector<std::string> left_out;
+      std::vector<Step> steps = plan_turn(request_.wish, both_, turn, left_out);
+      if (steps.empty()) {
+        result_.refusal = left_out.empty() ? "there is nothing that both devices can do" : left_out.front();
+        return;
+      }
+      for (const std::string& one : left_out) {
+        note(one);
+      }
+      // Everything twice at least, if there is time; long runs stay at each for a while.
+      const double share_ms = static_cast<double>(length_ns) / 1e6 / (2.0 * static_cast<double>(steps.size()));
+      const auto slice_ms = static_cast<uint64_t>(std::clamp(share_ms, 100.0, 10'000.0));
+      for (Step& step : steps) {
+        const uint64_t spent = base::now_ns() - begin;
+        if (is_stopped() || spent >= length_ns) {
+          break;
+        }
+        step.duration_ms = std::clamp<uint64_t>((length_ns - spent) / 1'000'000, 1, slice_ms);
+        step_together(step);
+      }
+    }
+  }
+
+  void step_together(Step step) {
+    step.seed = mixed(result_.seed + step_count_++);
+    step.epoch = epoch_;
+    peer_.tell("step", emit_step(step));
+    take_step(step);
+  }
+
+  void follow() {
+    while (true) {
+      const std::string text = peer_.await("step", "what to do next");
+      if (text == "end") {
+        return;
+      }
+      constexpr std::string_view kRefused = "refused ";
+      if (text.substr(0, kRefused.size()) == kRefused) {
+        result_.refusal = text.substr(kRefused.size());
+        throw Found(result_.refusal);
+      }
+      take_step(sensible(parse_step(text)));
+    }
+  }
+
+  void take_step(const Step& step) {
+    const Context context{*device_, step,          request_.choice,     peer_,
+                          watch_,   result_.tally, result_.not_checked, is_client_};
+    const Outcome mine = verify::run(context);
+    watch_.progress().set_errors(result_.tally.total());
+    peer_.tell("outcome", emit_outcome(mine));
+    const Outcome theirs = sensible(parse_outcome(peer_.await("outcome", "what it has found out")));
+    for (const std::string& refusal : {mine.refusal, theirs.refusal}) {
+      if (!refusal.empty()) {
+        result_.refusal = request_.wish.mode ? refusal : "";
+        note(refusal);
+        return;
+      }
+    }
+    is_client_ ? result_.add(step, mine, theirs) : result_.add(step, theirs, mine);
+    epoch_ += 1 + static_cast<uint32_t>(std::max(mine.rounds, theirs.rounds));
+  }
+
+  void note(const std::string& text) {
+    if (std::find(result_.not_checked.begin(), result_.not_checked.end(), text) == result_.not_checked.end()) {
+      result_.not_checked.push_back(text);
+    }
+  }
+
+  /// The server tells what it has found, and gets the whole.
+  void share() {
+    std::sort(result_.not_checked.begin(), result_.not_checked.end());
+    result_.not_checked.erase(std::unique(result_.not_checked.begin(), result_.not_checked.end()),
+                              result_.not_checked.end());
+    if (!is_client_) {
+      peer_.tell("findings", emit_tally(result_.tally));
+      result_ = sensible(parse_result(peer_.await("result", "the result")));
+      has_shared_ = true;
+      return;
+    }
+    result_.tally.add(sensible(parse_tally(peer_.await("findings", "what it has found"))));
+    result_.elapsed_ns = base::now_ns() - begin_ns_;
+    result_.slowest_gap_ns = watch_.progress().slowest_gap_ns();
+    result_.interruption = is_stopped() ? "it was interrupted; what was done until then is in the table" : "";
+    peer_.tell("result", emit_result(result_));
+    has_shared_ = true;
+  }
+
+  /// It can't go on: keeps what is known, and tells the other end.
+  void break_off(std::optional<Kind> kind, const std::string& problem) {
+    const std::string where = watch_.where();
+    const bool has_where = where.empty() || problem.find(where) != std::string::npos;
+    const std::string text = has_where ? problem : fmt::format("{}; {}", problem, where);
+    try {
+      peer_.tell("findings", emit_tally(result_.tally));
+      peer_.tell_failure(problem);
+    } catch (const std::exception&) {
+      // It is gone.
+    }
+    try {
+      if (const auto findings = peer_.look("findings", "what it has found")) {
+        if (const std::optional<Tally> theirs = parse_tally(*findings)) {
+          result_.tally.add(*theirs);
+        }
+      }
+    } catch (const std::exception&) {
+      // Nothing of it has come.
+    }
+    if (!result_.refusal.empty()) {
+      return;
+    }
+    if (!is_set_up_ || (result_.rows.empty() && kind == Kind::kStatus && !has_begun())) {
+      result_.refusal = text;
+      return;
+    }
+    if (kind) {
+      result_.tally.add(*kind,
+                        kind == Kind::kStatus ? fmt::format("{}; the other end is {}", text, peer_.name()) : text);
+    }
+    result_.interruption = "it can't go on after that";
+    if (watch_.progress().messages() != 0) {
+      result_.interruption += fmt::format("; this end had verified {} messages and {} bytes",
+                                          watch_.progress().messages(), watch_.progress().bytes());
+    }
+  }
+
+  /// Whether queue pairs were connected once: before that a device refuses, afterwards it fails.
+  bool has_begun() const { return watch_.progress().last_moved_ns() != 0; }
+
+  const Request& request_;
+  Peer& peer_;
+  bool is_client_;
+  Watch watch_;
+  Result result_;
+  std::optional<verbs::Library> verbs_;
+  std::optional<pair::Device> device_;
+  Abilities both_;
+  Planned first_;
+  uint64_t begin_ns_ = base::now_ns();
+  uint64_t step_count_ = 0;
+  uint32_t epoch_ = 1;
+  bool is_set_up_ = false;
+  bool has_shared_ = false;
+};
+
+Result run_session(const Request& request, Peer& peer, bool is_client, Progress& progress) {
+  return Session(request, peer, is_client, progress).run();
+}
+
+}  // namespace
+}  // namespace ringbolt::tools::verify
 
 namespace ringbolt::tools {
 namespace {
 
-using verify::Request;
 using verify::Result;
 
-uint64_t peer_timeout_ns(const VerifyOptions& options) {
-  // Where the other end is at work that can't be seen from here it says nothing; connecting takes its time too.
-  return static_cast<uint64_t>(std::max(options.stall_s, 5.0) * 2e9);
-}
-
-/// On a terminal as usual; else lines, of a soak unless they are unwanted, of other modes if they are wanted.
-struct Display {
-  Progress::Style style = Progress::Style::kNone;
-  double period_s = 0.2;
-};
-
-Display display_of(const VerifyOptions& options) {
-  if (options.progress_s.value_or(1) > 0 && Progress::usual() == Progress::Style::kTerminal) {
-    return {Progress::Style::kTerminal};
+/// On a terminal progress as usual; else lines, of a soak unless they are unwanted, of other modes if they are wanted.
+void choose_progress(const VerifyOptions& options, pair::TwoEnds<Result>& ends) {
+  if (options.progress_s.value_or(1) > 0 && ends.style == Progress::Style::kTerminal) {
+    return;
   }
-  const double period_s = options.progress_s.value_or(options.mode == "soak" ? 10 : 0);
-  return period_s > 0 ? Display{Progress::Style::kLines, period_s} : Display{};
+  ends.period_s = options.progress_s.value_or(options.mode == "soak" ? 10 : 0);
+  ends.style = ends.period_s > 0 ? Progress::Style::kLines : Progress::Style::kNone;
 }
 
-/// A process of --nodes: the other end is at the channel, and who started us reads our outcome.
-int run_as_end(const VerifyOptions& options) {
-  std::FILE* const out = pair::output_of_end(options);
-  const bool is_client = options.end == "client";
-  try {
-    Request request = verify::request_of(options);
-    request.library = verbs_path(options.verbs);
-    Progress shown(Progress::of_child(options.tells_progress));
-    verify::Progress progress(shown);
-    pair::Peer peer = pair::peer_of_end(options, peer_timeout_ns(options));
-    const Result result = verify::run_session(request, peer, is_client, progress);
-    fmt::print(out, "{}", pair::emit_result_line("verify", verify::result_json(result, true)));
-    return verify::exit_code_of(result);
-  } catch (const std::exception& error) {
-    fmt::print(out, "{}", pair::emit_failure_line("verify", error.what(), false));
-  }
-  return kFoundProblem;
-}
-
-Result run_over_tcp(const VerifyOptions& options) {
-  Request request = verify::request_of(options);
-  request.library = verbs_path(options.verbs);
-  const bool is_client = !options.host.empty();
-  const pair::Meeting meeting = pair::meet("verify", options);
-  pair::Peer peer = pair::peer_at(meeting, peer_timeout_ns(options));
-  const Display display = display_of(options);
-  Progress shown(display.style, "ringbolt verify", display.period_s);
-  verify::Progress progress(shown);
-  catch_stop();
-  return verify::run_session(request, peer, is_client, progress);
-}
-
-/// Each end bounds its own waits; this is for when both stand still.
-uint64_t deadline_of(const VerifyOptions& options) {
+/// Of both ends on nodes, in seconds.
+double most_s(const VerifyOptions& options) {
   const double usual_s = options.mode == "soak" ? 60 : 2;
   const double counted_s = static_cast<double>(options.iterations.value_or(0)) * 0.1;
   const double length_s = options.hours ? *options.hours * 3600 : options.duration_s.value_or(usual_s) + counted_s;
-  return base::now_ns() + static_cast<uint64_t>(std::min(length_s * 1.5 + 60 + 4 * options.stall_s, 1e9) * 1e9);
-}
-
-Result run_on_nodes(const VerifyOptions& options) {
-  (void)verify::request_of(options);
-  const LiveCluster live = open_cluster(options.cluster);
-  if (!live.is_remote()) {
-    (void)verbs_path(options.verbs);  // refuses before anything is started
-  }
-  const Display display = display_of(options);
-  Progress shown(display.style, "ringbolt verify", display.period_s);
-  catch_stop();
-  const PairWatch watch = watch_of(shown);
-  VerifyOptions told = options;
-  told.tells_progress = shown.is_shown();
-  const pair::NodeRun run = pair::run_on_nodes(
-      "verify", live, options.nodes, [&](const pair::EndWords& end) { return verify::words_of(told, end); },
-      deadline_of(options), watch);
-  std::optional<Result> result = run.result ? verify::parse_result(*run.result) : std::nullopt;
-  if (!result) {
-    throw ProbeFailure(run.problem);
-  }
-  return std::move(*result);
+  return length_s * 1.5 + 60 + 4 * options.stall_s;
 }
 
 }  // namespace
@@ -113,15 +412,28 @@ Result run_on_nodes(const VerifyOptions& options) {
 int verify_run(const VerifyOptions& given) {
   ::signal(SIGPIPE, SIG_IGN);
   const VerifyOptions options = verify::with_host(given);
+  pair::TwoEnds<Result> ends{"verify", options};
+  // Where the other end is at work that can't be seen from here it says nothing; connecting takes its time too.
+  ends.wait_ns = static_cast<uint64_t>(std::max(options.stall_s, 5.0) * 2e9);
+  ends.most_s = most_s(options);
+  ends.emit = verify::emit_result;
+  ends.parse = verify::parse_result;
+  ends.act = [&](pair::Peer& peer, Progress& shown, bool is_client) {
+    verify::Request request = verify::request_of(options);
+    request.library = pair::verbs_path(options.verbs);
+    verify::Progress progress(shown);
+    return verify::run_session(request, peer, is_client, progress);
+  };
   if (!options.end.empty()) {
-    catch_stop();
-    return run_as_end(options);
+    return ends.answer_as_end();
   }
+  (void)verify::request_of(options);
+  choose_progress(options, ends);
   try {
-    const Result result = options.nodes.empty() ? run_over_tcp(options) : run_on_nodes(options);
+    const Result result = ends.run();
     const bool is_refused = !result.refusal.empty();
     if (options.is_json || !is_refused) {
-      fmt::print("{}", options.is_json ? verify::result_json(result, false) + "\n" : verify::result_text(result));
+      fmt::print("{}", options.is_json ? verify::result_json(result) + "\n" : verify::result_text(result));
       std::fflush(stdout);
     }
     if (is_refused) {

@@ -3,12 +3,14 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/say.h"
 
 namespace ringbolt::tools::verify {
 
@@ -30,13 +32,10 @@ void Watch::look(uint64_t now_ns, const char* what) {
   if (progress_.bytes() != told_bytes_ && now_ns - told_ns_ >= kOftenNs) {
     told_ns_ = now_ns;
     told_bytes_ = progress_.bytes();
-    peer_.tell(kVerified, fmt::format("{} {}", progress_.messages(), progress_.bytes()));
+    peer_.tell(kVerified, {progress_.messages(), progress_.bytes()});
   }
   if (const auto theirs = peer_.look(kVerified, what)) {
-    std::array<uint64_t, 2> counts{};
-    const char* const end = theirs->data() + theirs->size();
-    const char* const space = std::from_chars(theirs->data(), end, counts[0]).ptr;
-    std::from_chars(space == end ? end : space + 1, end, counts[1]);
+    const std::vector<uint64_t> counts = peer_.numbers_in(*theirs, 2);
     progress_.set_theirs(counts[0], counts[1]);
   }
 }
@@ -77,6 +76,26 @@ bool Watch::idle(const char* what) {
                               static_cast<double>(silent) / 1e9, what, peer_.name(), stood.empty() ? "" : "; ", stood));
   }
   return true;
+}
+
+void Progress::begin(const std::string& title) {
+  title_ = title;
+  moved_ns_ = base::now_ns();
+}
+
+void Progress::moved(uint64_t now_ns) {
+  slowest_ns_ = std::max(slowest_ns_, now_ns - std::min(now_ns, moved_ns_));
+  moved_ns_ = now_ns;
+}
+
+void Progress::tick(uint64_t now_ns) {
+  if (title_.empty() || !out_.is_due(now_ns)) {
+    return;
+  }
+  out_.show(fmt::format("{}: {:.1f} MB verified, {} messages, {} error{}, slowest gap {:.1f} ms", title_,
+                        static_cast<double>(bytes_ + their_bytes_) / 1e6, messages_ + their_messages_, errors_,
+                        errors_ == 1 ? "" : "s",
+                        static_cast<double>(std::max(slowest_ns_, now_ns - std::min(now_ns, moved_ns_))) / 1e6));
 }
 
 }  // namespace ringbolt::tools::verify
