@@ -1,0 +1,145 @@
+"""Parts stay small, and tested: no class of src/device has more than 30 data members, and the unit tests of src/device and
+src/link have at least 0.6 of the lines of what they test.
+
+    parts.py ROOT | --self-test | --list ROOT"""
+
+import pathlib
+import re
+import sys
+
+MOST_MEMBERS = 30
+LEAST_TESTS = 0.6
+# Neither data of an object nor a declaration of some.
+_NO_MEMBER = re.compile(r"(public|protected|private)\s*:(?!:)|^(using|friend|static|typedef|template|enum|class|struct|union)\b")
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', lambda found: "0" if found[0][0] in "\"'" else " ",
+                  text, flags=re.DOTALL)
+
+
+def matching(text: str, at: int, closes: str) -> int:
+    """Behind the bracket that closes the one at `at`."""
+    opens, depth = text[at], 0
+    for place in range(at, len(text)):
+        depth += (text[place] == opens) - (text[place] == closes)
+        if depth == 0:
+            return place + 1
+    return len(text)
+
+
+def members_of(body: str) -> int:
+    """Of a class whose text between the braces this is; nested classes and functions are left out."""
+    count, statement, at = 0, "", 0
+    while at < len(body):
+        one = body[at]
+        if one == "{":
+            end = matching(body, at, "}")
+            head = " ".join(_NO_MEMBER.sub("", statement, 1).split()) if re.match(r"\s*(public|protected|private)\s*:", statement) else \
+                " ".join(statement.split())
+            is_function = "(" in re.sub(r"RINGBOLT_\w+\([^()]*\)|alignas\([^()]*\)|<[^<>;]*>", "", head) and "=" not in head
+            is_type = re.match(r"(enum|class|struct|union)\b", head)
+            at = end
+            if is_function:
+                statement = ""
+            elif is_type:  # what it may declare at once counts: `struct {} name;`
+                statement = "enum " if body[at:at + 40].lstrip().startswith(";") else "a type "
+            else:
+                statement += " "  # an initializer
+            continue
+        if one in "(":
+            end = matching(body, at, ")")
+            statement += body[at:end]
+            at = end
+            continue
+        if one == ";":
+            text = " ".join(statement.split())
+            text = re.sub(r"^((public|protected|private)\s*:\s*)+", "", text)
+            plain = re.sub(r"RINGBOLT_\w+\([^()]*\)|alignas\([^()]*\)", "", text)
+            plain = re.sub(r"=.*", "", plain)
+            while re.search(r"<[^<>]*>", plain):
+                plain = re.sub(r"<[^<>]*>", "", plain)
+            if plain and not _NO_MEMBER.match(plain) and re.match(r"(?!.*\boperator\b)[^(]*($|\(\*)", plain):
+                count += 1 + plain.count(",")
+            statement = ""
+        else:
+            statement += one
+        at += 1
+    return count
+
+
+def classes_of(text: str):
+    """(name, number of data members) of each class that the text defines, nested ones too."""
+    text = without_comments(text)
+    for found in re.finditer(r"\b(?:class|struct)\s+(?:\[\[\w+\]\]\s*)?(\w+)[^;{}()]*\{", text):
+        if not re.search(r"\benum\s+$", text[:found.start()]):
+            end = matching(text, found.end() - 1, "}")
+            yield found[1], members_of(text[found.end():end - 1])
+
+
+def lines_of(files) -> int:
+    return sum(len(file.read_text().splitlines()) for file in files)
+
+
+def check(root: pathlib.Path, lists: bool) -> int:
+    bad = 0
+    for file in sorted((root / "src/device").glob("*.[hc]*")):
+        for name, members in classes_of(file.read_text()):
+            if lists and members > MOST_MEMBERS // 2:
+                print(f"{members:3} {name} in {file.relative_to(root)}")
+            if members > MOST_MEMBERS:
+                bad = 1
+                print(f"{file.relative_to(root)}: {name} has {members} data members, and {MOST_MEMBERS} are the most: find the part in it")
+    for folder in ("src/device", "src/link"):
+        files = [file for ending in ("*.h", "*.cpp") for file in (root / folder).glob(ending)]
+        tests = lines_of(file for file in files if "_test" in file.name)
+        share = tests / (lines_of(files) - tests)
+        if lists:
+            print(f"{share:.2f} tests for a line of {folder}")
+        if share < LEAST_TESTS:
+            bad = 1
+            print(f"{folder}: its unit tests are {share:.2f} of its code, and {LEAST_TESTS} is the least")
+    return bad
+
+
+def self_test() -> int:
+    told = dict(classes_of("""
+class A final : public B<C> {  // a; b;
+ public:
+  explicit A(int one, int two = 3) : one_(one) { two_ = {two}; }
+  A(const A&) = delete;
+  A& operator=(const A&) = delete;
+  A(int one, uint64_t (*clock)() = nullptr) : one_(one) {}
+  enum class Kind { one, two };
+  struct Inner { int x; int y = 0; };
+  static constexpr int kNone = 0;
+  int get() const { return one_; }
+  int put(std::map<int, int> all = {}) RINGBOLT_REQUIRES(lock);
+  template <class Use> void each(Use use) { use(one_); }
+ private:
+  friend class D;
+  int one_ = 1;
+  std::map<int, std::pair<int, int>> map_ RINGBOLT_GUARDED_BY(lock){};
+  void (*call_)(int) = nullptr;
+  int a_, b_;
+  std::array<int, 3> three_ = {1, 2, 3};
+  const char* text_ = "a; int b;";
+};
+struct Empty {};
+enum class Colour { red };
+"""))
+    expected = {"A": 7, "Inner": 2, "Empty": 0}
+    if told != expected:
+        print(f"counted {told}, there are {expected}")
+    return int(told != expected)
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    lists = sys.argv[1] == "--list"
+    return check(pathlib.Path(sys.argv[-1]), lists)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
