@@ -57,7 +57,7 @@ void CompletionChannel::remove_user(uint32_t place, bool is_rung) {
 
 void CompletionChannel::make_room() {
   const base::LockGuard guard(mutex_);
-  const size_t wanted = queue_.size() + users_.size();
+  const size_t wanted = queue_.size() + users_.size() + 1;
   if (wanted > queue_.capacity()) {
     queue_.reserve(2 * wanted);
   }

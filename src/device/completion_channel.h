@@ -70,8 +70,9 @@ class CompletionChannel {
   void set_user(uint32_t place, const std::shared_ptr<WakeEntry>& user);
   /// `is_rung`: a peer has rung for it, which nobody has taken, and nobody will.
   void remove_user(uint32_t place, bool is_rung);
-  /// Makes room for an announcement of every user, beside those that wait: each announces itself once an arming, and
-  /// calls this before. Throws std::bad_alloc.
+  /// Makes room for an announcement of every user, beside those that wait, and for one more: each announces itself once
+  /// an arming, and calls this before; at that, the one of the arming before may have to be announced as well. Throws
+  /// std::bad_alloc.
   void make_room();
   void push(CompletionQueue* queue) noexcept;
   /// The same for a queue that a peer has rung for, or is about to: the count is the peer's.

@@ -30,8 +30,8 @@ void CompletionQueue::request_notification(bool solicited_only) {
   // A store before a load: either this finds what a peer has published, or the peer that the queue is armed.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   progress();
-  events_.announce_unread(ring_.taken(), ring_.committed(), ring_.last_solicited());
-  if (shuffle_ != nullptr && shuffle_->is_spurious(ring_.committed())) [[unlikely]] {
+  events_.announce_unread(unread_.taken(), unread_.committed(), unread_.last_solicited());
+  if (shuffle_ != nullptr && shuffle_->is_spurious(unread_.committed())) [[unlikely]] {
     events_.raise_anyway();
   }
   bool has_unfinished = false;
@@ -51,8 +51,9 @@ void CompletionQueue::request_notification(bool solicited_only) {
   }
   const base::LockGuard guard(lock);
   progress();
-  const uint64_t told = ring_.taken();
-  return !ring_.has_overflowed() && !events_.may_have_told(told) && shuffle_->holds_back(told, ring_.committed(), now);
+  const uint64_t told = unread_.taken();
+  return !unread_.has_overflowed() && !events_.may_have_told(told) &&
+         shuffle_->holds_back(told, unread_.committed(), now);
 }
 
 }  // namespace ringbolt::device

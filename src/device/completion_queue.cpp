@@ -50,7 +50,7 @@ CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChann
       faults_(port_->fabric->verb_faults),
       network_(context.network()),
       wake_entry_(context.process().wakes(), channel, this),
-      ring_(cqe),
+      unread_(cqe),
       receivers_(context.process().wakes(), wake_entry_),
       polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)),
       shuffle_(faults_.shuffle() == nullptr
@@ -81,7 +81,7 @@ inline bool CompletionQueue::is_halted() const { return faults_.has(fault::Subje
     if (const int taken = network_ == nullptr ? collect(count, wc) : 0; taken != 0) {
       return taken;
     }
-    if (ring_.has_overflowed()) {
+    if (unread_.has_overflowed()) {
       return -1;
     }
     step = backoff_.note_empty();
@@ -132,7 +132,7 @@ int CompletionQueue::collect(int count, ibv_wc* wc) {
   if (is_halted()) [[unlikely]] {
     return 0;
   }
-  int taken = ring_.is_empty() ? 0 : ring_.take(count, wc);
+  int taken = unread_.is_empty() ? 0 : unread_.take(count, wc);
   if (taken == 0 && count > 0) {
     out_ = wc;
     out_end_ = wc + count;
@@ -237,19 +237,19 @@ void CompletionQueue::progress_senders(bool looks_at_all) {
   }
 }
 
-ibv_wc& CompletionQueue::next_in_ring() { return ring_.next(); }
+ibv_wc& CompletionQueue::next_unread() { return unread_.next(); }
 
-void CompletionQueue::commit_to_ring(bool is_solicited) {
-  if (ring_.is_full()) {
-    if (ring_.note_overflow()) {
+void CompletionQueue::commit_unread(bool is_solicited) {
+  if (unread_.is_full()) {
+    if (unread_.note_overflow()) {
       overflow();
     }
     return;
   }
-  record_made([this]() RINGBOLT_REQUIRES(lock) -> const ibv_wc& { return ring_.next(); });
-  ring_.commit(is_solicited);
+  record_made([this]() RINGBOLT_REQUIRES(lock) -> const ibv_wc& { return unread_.next(); });
+  unread_.commit(is_solicited);
   if (wake_entry_.notify() != link::Notify::nothing) {
-    events_.announce(is_solicited, ring_.committed());
+    events_.announce(is_solicited, unread_.committed());
   }
 }
 
@@ -263,7 +263,7 @@ void CompletionQueue::overflow() {
 int CompletionQueue::resize(uint32_t cqe) {
   const base::LockGuard guard(lock);
   progress();  // what is complete counts, fetched or not
-  uint32_t held = ring_.count();
+  uint32_t held = unread_.count();
   senders_.each_marked([&](const QueuePair& qp) {
     // Datagrams complete on their own, if only once the lane to their peer is there: their places are taken.
     held += qp.type() == IBV_QPT_UD ? qp.unfinished_sends() : 0;
@@ -271,11 +271,11 @@ int CompletionQueue::resize(uint32_t cqe) {
   if (cqe == 0 || cqe > kMaxCqe || cqe < held) {
     return base::refused(EINVAL, "ibv_resize_cq", [&] { return why_entries_refused(cqe, held); });
   }
-  ring_.resize(cqe);
+  unread_.resize(cqe);
   return 0;
 }
 
-CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
+Remains CompletionQueue::serve(uint64_t now_ns) {
   const base::LockGuard guard(lock);
   // On a network the service thread gets on with things while the program polls, too: then it waits for room.
   is_in_service_ = true;
@@ -291,7 +291,8 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   senders_.each_marked([&](const QueuePair& qp) RINGBOLT_REQUIRES(lock) {
     if (qp.has_queued_sends() || (shuffle_ != nullptr && qp.has_unfinished_sends())) {
       remains = Remains::work;
-    } else if ((is_armed() && qp.has_unfinished_sends()) || ring_.count() + qp.unfinished_sends() > ring_.capacity()) {
+    } else if ((is_armed() && qp.has_unfinished_sends()) ||
+               unread_.count() + qp.unfinished_sends() > unread_.capacity()) {
       // Somebody sleeps on them, or there are more than this has room for: nobody may poll, and it is to overflow then.
       remains = std::max(remains, Remains::timers);
     }
@@ -343,12 +344,12 @@ void CompletionQueue::retire() {
 
 bool CompletionQueue::holds_success_of(uint32_t qpn) {
   const base::LockGuard guard(lock);
-  return ring_.holds_success_of(qpn);
+  return unread_.holds_success_of(qpn);
 }
 
 void CompletionQueue::forget(uint32_t qpn) {
   const base::LockGuard guard(lock);
-  ring_.forget(qpn);
+  unread_.forget(qpn);
 }
 
 }  // namespace ringbolt::device

@@ -17,6 +17,7 @@
 #include "device/poll_backoff.h"
 #include "device/ready_list.h"
 #include "device/receiver_list.h"
+#include "device/remains.h"
 #include "device/wake_entry.h"
 #include "link/wake_table.h"
 
@@ -41,11 +42,11 @@ class CompletionQueue {
   void* handle = nullptr;  ///< the C object, for events
   base::AdaptiveMutex lock RINGBOLT_ACQUIRED_BEFORE(send_half, receive_half);
 
-  uint32_t capacity() const RINGBOLT_NOT_ANALYSED { return ring_.capacity(); }  // which may be asked without the lock
+  uint32_t capacity() const RINGBOLT_NOT_ANALYSED { return unread_.capacity(); }  // which may be asked without the lock
   /// What it holds and so many sends that are to complete are more than it has room for. Without the lock: a send that
   /// the caller has already seen done is counted among what is held.
   bool may_overflow_with(uint32_t unfinished_sends) const RINGBOLT_NOT_ANALYSED {  // this, too, may be asked without it
-    return ring_.may_overflow_with(unfinished_sends);
+    return unread_.may_overflow_with(unfinished_sends);
   }
   Context& context() const { return context_; }
 
@@ -62,12 +63,6 @@ class CompletionQueue {
   link::WakeName wake_name() const { return wake_entry_.name(); }
   uint32_t channel_number() const { return wake_entry_.channel_number(); }
   int channel_descriptor() const { return wake_entry_.channel_descriptor(); }
-  /// What is left after serve() that no peer's bell will announce.
-  enum class Remains {
-    nothing,
-    timers,  ///< sends whose time may run out while their program sleeps
-    work,    ///< sends that found no room
-  };
   /// What the service thread does: brings every attached queue pair on.
   Remains serve(uint64_t now_ns);
   /// Takes in what has come, full lanes to their ends, as far as the queue has room. Before a queue pair ends, and
@@ -107,21 +102,21 @@ class CompletionQueue {
   /// Whether there is room for one more completion. A poller has as much room as it asked for; the service thread acts
   /// for a program that does not poll, and there one entry too many is the program's error.
   bool has_room() const RINGBOLT_REQUIRES(lock) {
-    return out_ != nullptr ? out_ != out_end_ : !ring_.is_full() || is_served_;
+    return out_ != nullptr ? out_ != out_end_ : !unread_.is_full() || is_served_;
   }
   /// Where the next completion is to be written, all fields of it; then commit(). It goes straight into the poller's
   /// array while that has room: one packet that fills a gap may complete many messages. Only from within this queue's
   /// progress.
-  ibv_wc& next() RINGBOLT_REQUIRES(lock) { return has_room_for_poller() ? *out_ : next_in_ring(); }
+  ibv_wc& next() RINGBOLT_REQUIRES(lock) { return has_room_for_poller() ? *out_ : next_unread(); }
   /// One completion too many ends the queue and its queue pairs.
   void commit(ibv_wc_status status, bool is_solicited) RINGBOLT_REQUIRES(lock) {
     const bool counts_as_solicited = is_solicited || status != IBV_WC_SUCCESS;
     if (!has_room_for_poller()) {
-      return commit_to_ring(counts_as_solicited);
+      return commit_unread(counts_as_solicited);
     }
     ++out_;
     if (wake_entry_.notify() != link::Notify::nothing) [[unlikely]] {
-      events_.announce(counts_as_solicited, ring_.committed());
+      events_.announce(counts_as_solicited, unread_.committed());
     }
   }
   /// The place in the poller's array for the next completion; null: nobody polls. From within this queue's progress.
@@ -148,8 +143,8 @@ class CompletionQueue {
   ReadyList& list(bool receives) RINGBOLT_REQUIRES(lock) { return receives ? receivers_.all() : senders_; }
   void use_marks(bool receives) RINGBOLT_REQUIRES(lock);
   bool has_room_for_poller() const RINGBOLT_REQUIRES(lock) { return out_ != out_end_; }
-  ibv_wc& next_in_ring() RINGBOLT_REQUIRES(lock);  // out of line: most completions go to the poller
-  void commit_to_ring(bool is_solicited) RINGBOLT_REQUIRES(lock);
+  ibv_wc& next_unread() RINGBOLT_REQUIRES(lock);  // out of line: most completions go to the poller
+  void commit_unread(bool is_solicited) RINGBOLT_REQUIRES(lock);
   /// Up to `count` completions, of those that lie here or else of what progress brings.
   int collect(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
   /// Takes packets in. How many completions there were before, or after it.
@@ -177,12 +172,12 @@ class CompletionQueue {
   Network* const network_;  // null for a port in shared memory
   WakeEntry wake_entry_;    // under the lock where it says so
   CompletionEvents events_ RINGBOLT_GUARDED_BY(lock){wake_entry_};
-  CompletionRing ring_ RINGBOLT_GUARDED_BY(lock);
+  CompletionRing unread_ RINGBOLT_GUARDED_BY(lock);
   ibv_wc* out_ RINGBOLT_GUARDED_BY(lock) = nullptr;  // the poller's array, while poll() runs
   ibv_wc* out_end_ RINGBOLT_GUARDED_BY(lock) = nullptr;
   PollBackoff backoff_ RINGBOLT_GUARDED_BY(lock);
-  uint64_t look_ns_ RINGBOLT_GUARDED_BY(lock) = 0;        // of the last poll of ports on a network; else 0
-  std::atomic<uint64_t> last_poll_ns_{0};                 // the same, for those who look without the lock
+  uint64_t look_ns_ RINGBOLT_GUARDED_BY(lock) = 0;  // of the last poll of ports on a network; else 0
+  std::atomic<uint64_t> last_poll_ns_{0};           // of a program's last poll, for those who look without the lock
   bool is_in_service_ RINGBOLT_GUARDED_BY(lock) = false;  // in serve() or take_arrived()
   bool is_served_ RINGBOLT_GUARDED_BY(lock) = false;      // likewise, and the program has not polled for long
   bool sends_go_first_ RINGBOLT_GUARDED_BY(lock) = false;

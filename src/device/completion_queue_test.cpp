@@ -350,7 +350,6 @@ TEST_F(BusyQueueTest, service_waits_for_a_program_that_polls) {
 
 TEST_F(BusyQueueTest, service_says_what_no_bell_will_announce) {
   begin(8);
-  using Remains = CompletionQueue::Remains;
   EXPECT_EQ(a_->sends().serve(base::now_ns()), Remains::nothing);
   ASSERT_EQ(a_->send(1, data_.piece(0, 8)), 0);  // without a receive there
   EXPECT_EQ(a_->sends().serve(base::now_ns()), Remains::nothing);

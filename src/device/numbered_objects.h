@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/lock_guard.h"
 #include "base/mutex.h"
 
@@ -18,7 +19,8 @@ class NumberedObjects {
   /// Nobody has the number yet. Throws std::bad_alloc.
   void add(uint32_t number, std::shared_ptr<Object> object) RINGBOLT_EXCLUDES(mutex_) {
     const base::LockGuard guard(mutex_);
-    objects_.emplace(number, std::move(object));
+    const bool is_new = objects_.emplace(number, std::move(object)).second;
+    RINGBOLT_ASSERT(is_new);
   }
   /// No effect when it is not there.
   void remove(uint32_t number) RINGBOLT_EXCLUDES(mutex_) {

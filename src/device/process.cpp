@@ -187,7 +187,11 @@ void Process::leave() {
       qp.settle_told("the program ended", deadline_ns);
       qp.send_rest(deadline_ns);
     });
-    service_.tell_remarks();
+    try {
+      service_.tell_remarks();
+    } catch (const std::bad_alloc&) {
+      // Remarks are a courtesy, and nothing may leave call_once() by an exception.
+    }
     trace::end();
     service_.end();  // after the rendezvous has left there is nothing to wait for
     each_queue_pair([](QueuePair& qp) { qp.lanes().tell_peers(); });

@@ -37,7 +37,8 @@ class QueuePair;
 /// What a process has once, however many contexts it opens: its slot, its region table, what it knows of other
 /// processes, its objects by their numbers, and the service thread, which does what nobody polls for and sleeps when
 /// there is nothing to do. It joins these parts, and is what the rendezvous and the service thread tell of things.
-/// Lock order: that of the contexts before completion queues before queue pairs; those of the parts are leaves.
+/// Lock order: that of the contexts before completion queues before queue pairs; those of the parts are leaves, but for
+/// that of the remote processes (see there).
 /// Thread-safe.
 class Process final : private link::RendezvousSink, private ServiceThread::Duties {
  public:
@@ -80,7 +81,9 @@ class Process final : private link::RendezvousSink, private ServiceThread::Dutie
   /// The process that owns the queue pair number; nothing when there is none. Never blocks for long.
   std::shared_ptr<link::RemoteProcess> owner_of(uint32_t qpn);
 
-  // What the service thread is asked for, see there.
+  /// Somebody must get on with queued work although no program thread may poll: the service thread looks at that
+  /// completion queue, at once unless it is at work already; or at all of them; or, for sends that nothing ails so far,
+  /// at their timers from time to time.
   void request_service(const CompletionQueue& queue) { service_.request(queue.wake_name().index); }
   void request_service() { service_.request_all(); }
   void watch_timers(const CompletionQueue& queue) { service_.watch_timers(queue.wake_name().index); }
@@ -124,7 +127,8 @@ class Process final : private link::RendezvousSink, private ServiceThread::Dutie
   /// is stopped in the middle of a copy holds us up for at most kAccessDrainNs.
   void wait_for_accesses(uint32_t key);
   /// A queue pair has closed a window, and its send queue goes on once no peer uses the window's key any more, which
-  /// the service thread finds out: who asks holds locks that come after those that it takes. Bounded as above.
+  /// the service thread finds out: who asks holds its queue pair's lock, and to find out takes those of all others.
+  /// Bounded as above.
   void ask_for_drain() { service_.ask_for_drain(); }
   /// The same for copies of ours for sends over the network, and for those that a profile has land in the wrong region
   /// (`is_wrapped`). Not from within a queue pair.
@@ -160,7 +164,7 @@ class Process final : private link::RendezvousSink, private ServiceThread::Dutie
   std::unique_ptr<link::Rendezvous> open_rendezvous();
   uint64_t release_late_events(uint64_t now_ns) RINGBOLT_EXCLUDES(contexts_mutex_);
 
-  // The order of ends is that of the members, turned round. The service thread has ended before (see the destructor);
+  // Members end in the reverse order. The service thread has ended before (see the destructor);
   // the object outlives all that may still ask it for something: queue pairs, the network, and management. The
   // rendezvous, which it waits in and which holds the tables' descriptors, outlives it. Queue pairs end before the
   // network does, whose batches they hold.

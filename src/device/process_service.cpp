@@ -25,8 +25,8 @@ ServiceFindings Process::serve(uint64_t now_ns, bool looks_at_all) {
   }
   found.deadline_ns = std::min(management_->orphans().next_deadline_ns(), release_late_events(now_ns));
   const auto look_at = [&](CompletionQueue& queue) {
-    const CompletionQueue::Remains left = queue.serve(now_ns);
-    if (left != CompletionQueue::Remains::nothing) {
+    const Remains left = queue.serve(now_ns);
+    if (left != Remains::nothing) {
       service_.mark(queue.wake_name().index);
     }
     found.remains = std::max(found.remains, left);
@@ -48,7 +48,7 @@ ServiceFindings Process::serve(uint64_t now_ns, bool looks_at_all) {
       }
     });
   }
-  if (fabric_->verb_faults.shuffle() != nullptr && found.remains == CompletionQueue::Remains::work) [[unlikely]] {
+  if (fabric_->verb_faults.shuffle() != nullptr && found.remains == Remains::work) [[unlikely]] {
     found.deadline_ns = UINT64_MAX;  // then sends wait by a clock of their own, and are looked at as work is
   }
   return found;

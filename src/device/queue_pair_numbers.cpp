@@ -1,5 +1,6 @@
 #include "device/queue_pair_numbers.h"
 
+#include "base/assert.h"
 #include "base/lock_guard.h"
 
 namespace ringbolt::device {
@@ -20,6 +21,7 @@ std::optional<uint32_t> QueuePairNumbers::take() {
 }
 
 void QueuePairNumbers::give_back(uint32_t qpn) {
+  RINGBOLT_ASSERT(qpn >> kQpnIndexBits == slot_);
   const base::LockGuard guard(mutex_);
   is_taken_.reset(qpn % kMaxQueuePairs);
 }

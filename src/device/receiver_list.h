@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <optional>
 
 #include "base/asymmetric_fence.h"
@@ -27,7 +28,7 @@ class ReceiverList {
   ReadyList& all() { return all_; }
   const ReadyList& all() const { return all_; }
   /// Has peers mark them, if they are so many that this is worth it, and the table has a set of marks left.
-  void use_marks();
+  void use_marks() noexcept;
   /// The queue pair is gone.
   void remove(uint32_t place);
 
@@ -90,13 +91,18 @@ inline ReceiverList::~ReceiverList() {
   }
 }
 
-inline void ReceiverList::use_marks() {
-  if (all_.wants_marks() && table_.add_set(set_)) {
-    entry_.shown().mode.fetch_or((set_ + 1) << link::kWakeSetShift, std::memory_order_seq_cst);
-    all_.use(table_.set(set_));
-    // Peers that have not seen the new mode have published what is found at the first look at all.
-    base::heavy_fence();
+inline void ReceiverList::use_marks() noexcept {
+  try {
+    if (!all_.wants_marks() || !table_.add_set(set_)) {
+      return;
+    }
+  } catch (const std::bad_alloc&) {
+    return;  // as where no set is left
   }
+  entry_.shown().mode.fetch_or((set_ + 1) << link::kWakeSetShift, std::memory_order_seq_cst);
+  all_.use(table_.set(set_));
+  // Peers that have not seen the new mode have published what is found at the first look at all.
+  base::heavy_fence();
 }
 
 inline void ReceiverList::remove(uint32_t place) {

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/say.h"
 
 namespace ringbolt::device {
@@ -16,6 +17,7 @@ void ServiceThread::start(bool changes_by_clock) {
 }
 
 void ServiceThread::stop() {
+  RINGBOLT_ASSERT(thread_.joinable());
   end();
   rendezvous_.wake();
   thread_.join();
@@ -30,14 +32,20 @@ void ServiceThread::abandon_after_fork() {
 void ServiceThread::mark(uint32_t queue_index) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t number = queue_index % link::kMarks;
-  if (!marks_.has(number)) {
+  if (!marks_.is_found(number)) {
     marks_.mark(number);
   }
 }
 
 void ServiceThread::tell_remarks() {
-  if (has_remarks_.exchange(false, std::memory_order_seq_cst)) {
+  if (!has_remarks_.exchange(false, std::memory_order_seq_cst)) {
+    return;
+  }
+  try {
     duties_.tell_remarks();
+  } catch (const std::bad_alloc&) {
+    has_remarks_.store(true, std::memory_order_seq_cst);
+    throw;
   }
 }
 
@@ -68,10 +76,9 @@ int ServiceThread::serve_once(int tick_ms) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in mark(), and in request_all()
   const uint64_t look_at_ns = next_look_.begin();
   const bool is_draining = drain();
-  tell_remarks();
-  const uint64_t now = clock_();
-  const ServiceFindings found = duties_.serve(now, serves_all_.exchange(false, std::memory_order_seq_cst));
-  tick_ms = ticks_.next(has_bell_ && tick_ms > 0 ? ServiceTicks::kFirstMs : tick_ms, found, now);
+  const ServiceFindings found = duties_.serve(clock_(), serves_all_.exchange(false, std::memory_order_seq_cst));
+  tell_remarks();  // last: it may fail for want of memory, and others have waited longer
+  tick_ms = ticks_.next(has_bell_ && tick_ms > 0 ? ServiceTicks::kFirstMs : tick_ms, found, clock_());
   tick_ms = agreed_tick_ms(is_draining ? ServiceTicks::kFirstMs : tick_ms, look_at_ns);
   if (tick_ms >= 0) {
     // Who wants more has changed it meanwhile, and woken us.
@@ -84,11 +91,20 @@ int ServiceThread::serve_once(int tick_ms) {
 
 /// True: windows are still in use, and nobody tells when they no longer are.
 bool ServiceThread::drain() {
-  if (!has_drains_.exchange(false, std::memory_order_seq_cst) || !duties_.drain_windows()) {
+  if (!has_drains_.exchange(false, std::memory_order_seq_cst)) {
     return false;
   }
-  has_drains_.store(true, std::memory_order_seq_cst);
-  return true;
+  bool is_draining = true;
+  try {
+    is_draining = duties_.drain_windows();
+  } catch (const std::bad_alloc&) {
+    has_drains_.store(true, std::memory_order_seq_cst);  // send queues wait for it, without a time limit of their own
+    throw;
+  }
+  if (is_draining) {
+    has_drains_.store(true, std::memory_order_seq_cst);
+  }
+  return is_draining;
 }
 
 /// What is wanted, or what a timer wants that was set since the look began. A look that is still to come is kept,

@@ -19,10 +19,13 @@ namespace ringbolt::device {
 /// Asking and falling asleep are Dekker's problem: each side writes one word and then reads the other's, and one of
 /// them at least has to see what the other wrote.
 ///
-///   who asks      stores what is to be done   full fence   finds or makes the mark, then reads pace_, and wakes if it
-///                                                          is lower than what is asked for
+///   who asks      stores what is to be done   full fence   finds or makes the mark or flag; then reads pace_, and
+///   wakes
+///                                                          if it is lower than what is asked for
 ///   the thread    pace_ = sleeping            full fence   takes marks and flags, and looks at what they stand for
 ///
+/// The fence is for what is to be done, behind a mark that is found. A mark that is made has to be visible before pace_
+/// is read, too: making it and that read are sequentially consistent operations.
 /// So either the thread sees the mark, and what was stored before it, in the look that begins now; or who asks sees
 /// that the thread has lowered pace_ since, and wakes it. The end of a look only ever raises pace_ from `sleeping`: if
 /// somebody was faster, a bell has been rung for it, which cuts the next sleep short.
@@ -70,7 +73,7 @@ class ServiceThread {
   /// The same for who does not know which completion queue it is.
   void request_all() {
     serves_all_.store(true, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // as in mark()
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // as in mark(), of the flag
     hurry(Pace::work);
   }
   /// The same for sends that nothing ails so far: their timers are looked at from time to time. As long as there are
@@ -127,7 +130,8 @@ class ServiceThread {
   enum class Pace : uint8_t { sleeping, timers, work };
 
   void hurry(Pace pace) {
-    for (Pace now = pace_.load(std::memory_order_relaxed); now < pace;) {
+    // Not before the mark is made, see above: a plain load on x86, and on ARM64 one that waits for the mark's store.
+    for (Pace now = pace_.load(std::memory_order_seq_cst); now < pace;) {
       if (pace_.compare_exchange_weak(now, pace, std::memory_order_seq_cst)) {
         rendezvous_.wake();
         return;

@@ -30,7 +30,6 @@ class ScriptedRendezvous final : public LonelyRendezvous {
 /// asked to end, and looks for the last time.
 class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties {
  protected:
-  using Remains = CompletionQueue::Remains;
   using Step = std::function<void()>;
   static constexpr uint64_t kFarNs = 1'000'000'000'000;  ///< no test takes that long
   struct Turn {

@@ -17,11 +17,11 @@ int ServiceTicks::next(int last_ms, const ServiceFindings& found, uint64_t now_n
     return until(now_ns, found.deadline_ns);
   }
   switch (found.remains) {
-    case CompletionQueue::Remains::nothing:
+    case Remains::nothing:
       return linger(last_ms);
-    case CompletionQueue::Remains::work:
+    case Remains::work:
       return kFirstMs;
-    case CompletionQueue::Remains::timers:
+    case Remains::timers:
       break;
   }
   // What was there when nothing was, the last time, has only just begun.

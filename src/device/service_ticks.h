@@ -2,19 +2,19 @@
 
 #include <cstdint>
 
-#include "device/completion_queue.h"
+#include "device/remains.h"
 
 namespace ringbolt::device {
 
 /// What the service thread has found when it looked at what no program polls for.
 struct ServiceFindings {
-  CompletionQueue::Remains remains = CompletionQueue::Remains::nothing;  ///< the most urgent of all queues
-  uint64_t deadline_ns = UINT64_MAX;  ///< the next timer that is looked at when it runs out; UINT64_MAX: none stands
-  bool changes_by_clock = false;      ///< faults that come and go by the clock: looked at often, whatever else there is
+  Remains remains = Remains::nothing;  ///< the most urgent of all queues
+  uint64_t deadline_ns = UINT64_MAX;   ///< the next timer that is looked at when it runs out; UINT64_MAX: none stands
+  bool changes_by_clock = false;  ///< faults that come and go by the clock: looked at often, whatever else there is
 };
 
 /// How long the service thread sleeps between two looks at what no bell announces: briefly at first, then ever longer.
-/// In milliseconds; kNoTick: until a bell rings. Pure but for what it remembers of the looks before. Not thread-safe.
+/// In milliseconds; kNoTick: until a bell rings. Remembers the looks before, and knows no clock. Not thread-safe.
 class ServiceTicks {
  public:
   static constexpr int kNoTick = -1;

@@ -9,7 +9,6 @@ namespace {
 
 class ServiceTicksTest : public testing::Test {
  protected:
-  using Remains = CompletionQueue::Remains;
   static constexpr uint64_t kNow = 7'000'000'000;
   static constexpr uint64_t kMs = 1'000'000;
 

@@ -14,9 +14,9 @@ inline constexpr uint32_t kMarks = 1U << 14U;
 /// from one cache line, and taking costs what is in it, not what could be. Lies in shared memory; zeroes are the empty
 /// set. mark() and clear() are for anybody, take() and each() for one at a time.
 ///
-/// Two levels: a bit of `leaves` a number, a bit of `roots` each 64 numbers. The taker takes a root's bit, then the leaf:
-/// who marks sets the leaf's bit first, so that a root's bit that it finds set, and leaves alone, is taken after that.
-/// Everything is sequentially consistent: the argument needs the order of two words.
+/// Two levels: a bit of `leaves` a number, a bit of `roots` each 64 numbers. The taker takes a root's bit, then the
+/// leaf: who marks sets the leaf's bit first, so that a root's bit that it finds set, and leaves alone, is taken after
+/// that. Everything is sequentially consistent: the argument needs the order of two words.
 class MarkSet {
  public:
   bool is_empty() const {
@@ -28,6 +28,12 @@ class MarkSet {
   }
   bool has(uint32_t number) const {
     return (leaves_[leaf_of(number)].load(std::memory_order_seq_cst) & bit_of(number)) != 0;
+  }
+  /// It is marked, and who takes finds it: who marked it has also set the root's bit. One that was killed between the
+  /// two leaves the first alone, and then somebody has to mark it again.
+  bool is_found(uint32_t number) const {
+    const uint32_t leaf = leaf_of(number);
+    return has(number) && (roots_[leaf / 64].load(std::memory_order_seq_cst) & bit_of(leaf)) != 0;
   }
   /// A full fence: what was stored before is seen by who takes the mark, or looks after it finds none.
   void mark(uint32_t number) { mark_leaf(leaf_of(number), bit_of(number)); }
