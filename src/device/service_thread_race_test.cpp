@@ -20,7 +20,7 @@ namespace {
 
 /// Sleeps until its bell rings, and no longer than a test may take: ticks are no help to who was overheard. It spins,
 /// so that the thread is back as soon as it is woken, beside those who wake it.
-class SleepingRendezvous final : public LonelyRendezvous {
+class SleepingRendezvous final : public RendezvousWithoutPeers {
  public:
   static constexpr uint64_t kPatienceNs = 20'000'000'000;  ///< what takes that long has failed
   void dispatch(int) override {
