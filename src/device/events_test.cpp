@@ -19,6 +19,7 @@ TEST(CompletionChannel, takes_note_before_a_queue_is_forgotten) {
   static std::atomic<bool> is_forgotten;
   static bool was_forgotten_first;
   static std::thread destroyer;
+  is_forgotten = was_forgotten_first = false;  // of a run before, with --gtest_repeat
   DeviceUnderTest device;
   CompletionChannel one(device.process().wakes());
   channel = &one;
@@ -50,6 +51,7 @@ TEST(AsyncEvents, takes_note_before_an_object_is_forgotten) {
   static std::atomic<bool> is_forgotten;
   static bool was_forgotten_first;
   static std::thread destroyer;
+  is_forgotten = was_forgotten_first = false;  // of a run before, with --gtest_repeat
   AsyncEvents one;
   events = &one;
   ibv_qp qp{};
