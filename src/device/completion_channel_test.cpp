@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <thread>
 
 #include "device/completion_queue.h"
@@ -16,8 +17,19 @@ namespace {
 
 class ChannelTest : public testing::Test {
  protected:
-  /// What is never looked into.
-  CompletionQueue* queue(size_t number) { return reinterpret_cast<CompletionQueue*>(&names_[number]); }
+  ChannelTest() {
+    for (auto& queue : queues_) {
+      queue = *CompletionQueue::create(device_.context(), 1, nullptr);
+    }
+  }
+  ~ChannelTest() override {
+    for (const auto& queue : queues_) {
+      device_.process().remove(*queue);
+      queue->retire();
+    }
+  }
+  /// From 1. The channel is not theirs: the test announces them.
+  CompletionQueue* queue(size_t number) { return queues_.at(number - 1).get(); }
   int take(CompletionQueue*& taken) {
     return channel_.take(taken, [](CompletionQueue&) {});
   }
@@ -26,8 +38,8 @@ class ChannelTest : public testing::Test {
     pollfd one{channel_.descriptor(), POLLIN, 0};
     return ::poll(&one, 1, 0) == 1;
   }
-  std::array<uint64_t, 4> names_{};
   DeviceUnderTest device_;
+  std::array<std::shared_ptr<CompletionQueue>, 3> queues_;
   CompletionChannel channel_{device_.process().wakes()};
   CompletionQueue* taken_ = nullptr;
 };

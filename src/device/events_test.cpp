@@ -19,11 +19,12 @@ TEST(CompletionChannel, takes_note_before_a_queue_is_forgotten) {
   static std::atomic<bool> is_forgotten;
   static bool was_forgotten_first;
   static std::thread destroyer;
+  is_forgotten = was_forgotten_first = false;  // of a run before, with --gtest_repeat
   DeviceUnderTest device;
   CompletionChannel one(device.process().wakes());
   channel = &one;
-  auto* const queue = reinterpret_cast<CompletionQueue*>(&one);  // never looked into
-  one.push(queue);
+  const auto queue = *CompletionQueue::create(device.context(), 1, nullptr);
+  one.push(queue.get());
   CompletionQueue* taken = nullptr;
   ASSERT_EQ(one.take(taken,
                      [](CompletionQueue& noted) {
@@ -38,9 +39,11 @@ TEST(CompletionChannel, takes_note_before_a_queue_is_forgotten) {
                      }),
             0);
   destroyer.join();
-  EXPECT_EQ(taken, queue);
+  EXPECT_EQ(taken, queue.get());
   EXPECT_FALSE(was_forgotten_first);
   EXPECT_TRUE(is_forgotten);
+  device.process().remove(*queue);
+  queue->retire();
 }
 
 TEST(AsyncEvents, takes_note_before_an_object_is_forgotten) {
@@ -48,6 +51,7 @@ TEST(AsyncEvents, takes_note_before_an_object_is_forgotten) {
   static std::atomic<bool> is_forgotten;
   static bool was_forgotten_first;
   static std::thread destroyer;
+  is_forgotten = was_forgotten_first = false;  // of a run before, with --gtest_repeat
   AsyncEvents one;
   events = &one;
   ibv_qp qp{};

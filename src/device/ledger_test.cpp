@@ -107,7 +107,7 @@ TEST_F(LedgerTest, living_process_keeps_what_it_has) {
   int ready[2];
   ASSERT_EQ(pipe2(ready, O_CLOEXEC), 0);
   const base::UniqueFd reading(ready[0]);
-  const base::UniqueFd writing(ready[1]);
+  base::UniqueFd writing(ready[1]);
   Child child([&] {
     Ledger ledger(path(), false);
     const bool took = take(ledger, Counted::qp, 1) == 1;
@@ -115,6 +115,7 @@ TEST_F(LedgerTest, living_process_keeps_what_it_has) {
     pause();
     return took ? 0 : 1;
   });
+  writing.reset();  // the child's is the only one: if it dies too early, the read below ends
   char word = 0;
   ASSERT_EQ(read(reading.get(), &word, 1), 1);
   Ledger ledger(path(), false);

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace ringbolt::device {
 namespace {
 
@@ -125,24 +127,41 @@ TEST_F(NumberedObjectsTest, end_without_the_lock_of_the_table) {
   EXPECT_EQ(was_found, (std::vector{false, false}));
 }
 
+// As many visits as it takes until others came or went in the midst of some; until then each yields halfway.
 TEST_F(NumberedObjectsTest, those_that_stay_are_visited_once_while_others_come_and_go) {
   constexpr uint32_t kMost = 64;
+  constexpr int kRounds = 1'000;
+  constexpr int kLeastDisturbed = 10;
+  constexpr uint64_t kPatienceNs = 20'000'000'000;  // what takes that long has failed
   Numbers staying;
   for (uint32_t number = 0; number < kMost; number += 2) {
     add(number);
     staying.push_back(number);
   }
   std::atomic<bool> is_over{false};
+  std::atomic<uint32_t> changes{0};
   std::thread others([&] {
     for (uint32_t turn = 0; !is_over.load(std::memory_order_relaxed); ++turn) {
       const uint32_t number = turn * 2 % kMost + 1;
       add(number);
       objects_.remove((number + 20) % kMost);
+      changes.fetch_add(1, std::memory_order_relaxed);
     }
   });
   uint32_t wrong = 0;
-  for (int round = 0; round < 1'000; ++round) {
-    Numbers found = visited();
+  int disturbed = 0;  // visits
+  const uint64_t deadline = base::now_ns() + kPatienceNs;
+  for (int round = 0; round < kRounds || (disturbed < kLeastDisturbed && base::now_ns() < deadline); ++round) {
+    uint32_t changes_before = 0;
+    Numbers found = visited([&](uint32_t number) {
+      if (number == 0) {
+        changes_before = changes;
+      } else if (number == kMost / 2 && disturbed < kLeastDisturbed) {
+        std::this_thread::yield();
+      } else if (number == kMost - 2) {
+        disturbed += changes == changes_before ? 0 : 1;
+      }
+    });
     wrong += std::ranges::is_sorted(found) ? 0U : 1U;
     std::erase_if(found, [](uint32_t number) { return number % 2 != 0; });
     wrong += found == staying ? 0U : 1U;
@@ -150,6 +169,7 @@ TEST_F(NumberedObjectsTest, those_that_stay_are_visited_once_while_others_come_a
   is_over = true;
   others.join();
   EXPECT_EQ(wrong, 0U);
+  EXPECT_GE(disturbed, kLeastDisturbed);
 }
 
 }  // namespace

@@ -16,13 +16,14 @@ void poll_in_vain(PollBackoff& backoff, uint32_t times) {
   }
 }
 
-/// Which of the polls in vain from here on is the first to give the core away.
+/// Which of the polls in vain from here on is the first to give the core away. 0: none of as many as that may take.
 uint32_t first_yield(PollBackoff backoff) {
-  uint32_t poll = 1;
-  while (!backoff.note_empty().gives_core_away) {
-    ++poll;
+  for (uint32_t poll = 1; poll <= kMost + kBetweenYields; ++poll) {
+    if (backoff.note_empty().gives_core_away) {
+      return poll;
+    }
   }
-  return poll;
+  return 0;
 }
 
 /// The same when a poll has found something, behind that many that have not.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <barrier>
+#include <cstddef>
 #include <set>
 #include <thread>
 #include <vector>
@@ -81,15 +83,24 @@ TEST(QueuePairNumbers, run_out_and_are_given_out_again) {
   }
 }
 
+// Each begins every few numbers when all do: none of them takes most before the others run.
 TEST(QueuePairNumbers, are_given_to_one_of_many_threads_each) {
+  constexpr size_t kThreads = 3;
+  constexpr size_t kAtATime = 16;
   QueuePairNumbers numbers(1, 0);
-  std::vector<std::vector<uint32_t>> taken(3);
+  std::vector<std::vector<uint32_t>> taken(kThreads);
   std::vector<std::thread> threads;
+  std::barrier all_begin(static_cast<std::ptrdiff_t>(kThreads));
   for (auto& mine : taken) {
     threads.emplace_back([&] {
+      all_begin.arrive_and_wait();
       while (const auto number = numbers.take()) {
         mine.push_back(*number);
+        if (mine.size() % kAtATime == 0) {
+          all_begin.arrive_and_wait();
+        }
       }
+      all_begin.arrive_and_drop();
     });
   }
   std::set<uint32_t> all;

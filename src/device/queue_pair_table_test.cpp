@@ -7,15 +7,16 @@
 #include <thread>
 #include <vector>
 
+#include "device/queue_pair_places_test_support.h"
+
 namespace ringbolt::device {
 namespace {
 
 class QueuePairTableTest : public testing::Test {
  protected:
-  /// What is never looked into.
-  QueuePair& qp(size_t number) { return *reinterpret_cast<QueuePair*>(&names_[number]); }
+  QueuePair& qp(size_t number) { return queue_pairs_.at(number); }
 
-  std::vector<uint64_t> names_ = std::vector<uint64_t>(4);
+  QueuePairPlaces<4> queue_pairs_;
   std::unique_ptr<QueuePairTable> table_ = std::make_unique<QueuePairTable>();
 };
 

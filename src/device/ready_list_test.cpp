@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "device/queue_pair_places_test_support.h"
+
 namespace ringbolt::device {
 namespace {
 
@@ -13,11 +15,8 @@ using Places = std::vector<size_t>;
 
 class ReadyListTest : public testing::Test {
  protected:
-  /// What is never looked into.
-  QueuePair& qp(size_t number) { return *reinterpret_cast<QueuePair*>(&names_[number]); }
-  size_t number_of(const QueuePair& qp) const {
-    return static_cast<size_t>(reinterpret_cast<const uint64_t*>(&qp) - names_.data());
-  }
+  QueuePair& qp(size_t number) { return queue_pairs_.at(number); }
+  size_t number_of(const QueuePair& qp) const { return queue_pairs_.number_of(qp); }
   uint32_t add(size_t number) {
     list_.make_room();
     return list_.add(qp(number));
@@ -59,7 +58,7 @@ class ReadyListTest : public testing::Test {
   }
 
   static constexpr size_t kMany = ReadyList::kFew + 2;
-  std::vector<uint64_t> names_ = std::vector<uint64_t>(kMany);
+  QueuePairPlaces<kMany> queue_pairs_;
   std::unique_ptr<link::MarkSet> marks_ = std::make_unique<link::MarkSet>();
   ReadyList list_;
 };

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "device/queue_pair_places_test_support.h"
 #include "device/wake_test_support.h"
 
 namespace ringbolt::device {
@@ -20,7 +21,7 @@ class ReceiverListTest : public testing::Test {
   void add(size_t count) {
     for (size_t number = 0; number < count; ++number) {
       list_->all().make_room();
-      ASSERT_EQ(list_->all().add(reinterpret_cast<QueuePair&>(names_[number])), number);
+      ASSERT_EQ(list_->all().add(queue_pairs_.at(number)), number);
       list_->use_marks();
     }
   }
@@ -30,9 +31,7 @@ class ReceiverListTest : public testing::Test {
     ASSERT_TRUE(list_->all().uses_marks());
     look();
   }
-  size_t number_of(const QueuePair& qp) const {
-    return static_cast<size_t>(reinterpret_cast<const uint64_t*>(&qp) - names_.data());
-  }
+  size_t number_of(const QueuePair& qp) const { return queue_pairs_.number_of(qp); }
   /// A message comes: its sender marks the queue pair unless it is told not to.
   void send_to(uint32_t number) {
     has_.insert(number);
@@ -72,9 +71,9 @@ class ReceiverListTest : public testing::Test {
   static constexpr size_t kMany = ReadyList::kFew + 2;
   static constexpr int kLooksUntilStruck = 2 * 256;  // BusyPlace: from time to time, if it had nothing since the last
   WakeTableUnderTest wakes_;
-  QueueInName queue_;
-  std::vector<uint64_t> names_ = std::vector<uint64_t>(kMany);  // in the place of queue pairs, and never looked into
-  std::unique_ptr<WakeEntry> entry_ = std::make_unique<WakeEntry>(wakes_.table, nullptr, queue_.get());
+  QueuePairPlaces<kMany> queue_pairs_;
+  // Without a channel there is nowhere to announce its queue.
+  std::unique_ptr<WakeEntry> entry_ = std::make_unique<WakeEntry>(wakes_.table, nullptr, nullptr);
   std::unique_ptr<ReceiverList> list_ = std::make_unique<ReceiverList>(wakes_.table, *entry_);
   link::PeerQueue peer_{wakes_.as_mapped(), entry_->name(), nullptr};
   std::set<size_t> has_;
@@ -232,7 +231,7 @@ TEST_F(ReceiverListTest, place_of_a_busy_one_that_is_gone_is_not_busy) {
   list_->remove(4);
   EXPECT_EQ(look(), Numbers{});
   list_->all().make_room();
-  ASSERT_EQ(list_->all().add(reinterpret_cast<QueuePair&>(names_[4])), 4U);
+  ASSERT_EQ(list_->all().add(queue_pairs_.at(4)), 4U);
   EXPECT_EQ(look(), Numbers{}) << "nobody has marked it";
   EXPECT_TRUE(peer_marks(4));
 }
@@ -253,7 +252,7 @@ TEST_F(ReceiverListTest, suspended_one_keeps_its_place_and_is_not_looked_at) {
   list_->all().suspend(4);
   has_.insert(4);
   EXPECT_EQ(look(), Numbers{});
-  list_->all().put(4, reinterpret_cast<QueuePair&>(names_[4]));
+  list_->all().put(4, queue_pairs_.at(4));
   EXPECT_EQ(look(), Numbers{4});
 }
 

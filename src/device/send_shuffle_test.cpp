@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <map>
 #include <set>
+#include <string>
 
 #include "base/error.h"
 #include "device/send_quirks_test_support.h"
@@ -246,8 +250,37 @@ TEST_F(SendShuffleTest, what_is_held_back_leaves_when_nobody_is_left_to_have_it_
 
 // --- Whose seed it is.
 
-TEST(ShuffleSource, is_none_unless_asked_for) {
-  unsetenv("RINGBOLT_SHUFFLE");
+/// In which launchers say a process' rank.
+constexpr std::array kRankVariables{
+    "RINGBOLT_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MLX_RANK", "JACCL_RANK"};
+
+/// Whatever started the tests, nothing says a seed, a rank or a node; at its end the environment is as it was.
+class ShuffleSource : public testing::Test {
+ protected:
+  ShuffleSource() {
+    for (const char* const name : kRankVariables) {
+      save_and_unset(name);
+    }
+    save_and_unset("RINGBOLT_SHUFFLE");
+    save_and_unset("RINGBOLT_NODE");
+  }
+  ~ShuffleSource() override {
+    for (const auto& [name, value] : saved_) {
+      setenv(name, value.c_str(), 1);
+    }
+  }
+
+ private:
+  void save_and_unset(const char* name) {
+    if (const char* const value = std::getenv(name)) {
+      saved_.emplace(name, value);
+      unsetenv(name);
+    }
+  }
+  std::map<const char*, std::string> saved_;
+};
+
+TEST_F(ShuffleSource, is_none_unless_asked_for) {
   EXPECT_FALSE(shuffle_from_environment());
   for (const char* off : {"", "off"}) {
     const Variable shuffle("RINGBOLT_SHUFFLE", off);
@@ -255,7 +288,7 @@ TEST(ShuffleSource, is_none_unless_asked_for) {
   }
 }
 
-TEST(ShuffleSource, slip_is_refused_by_the_variable) {
+TEST_F(ShuffleSource, slip_is_refused_by_the_variable) {
   const Variable shuffle("RINGBOLT_SHUFFLE", "7:lat");
   try {
     shuffle_from_environment();
@@ -266,7 +299,7 @@ TEST(ShuffleSource, slip_is_refused_by_the_variable) {
   }
 }
 
-TEST(ShuffleSource, ranks_and_nodes_have_oddities_of_their_own) {
+TEST_F(ShuffleSource, ranks_and_nodes_have_oddities_of_their_own) {
   const Variable shuffle("RINGBOLT_SHUFFLE", "7");
   const auto lots = [] {
     const auto made = shuffle_from_environment();
@@ -279,7 +312,7 @@ TEST(ShuffleSource, ranks_and_nodes_have_oddities_of_their_own) {
   const auto alone = lots();
   EXPECT_EQ(lots(), alone);
   std::set<std::vector<shuffle::Lot>> of_rank_1;  // whichever launcher says it
-  for (const char* name : {"RINGBOLT_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
+  for (const char* const name : kRankVariables) {
     const Variable rank(name, "1");
     of_rank_1.insert(lots());
   }

@@ -9,6 +9,7 @@
 #include <barrier>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "base/clock.h"
@@ -19,10 +20,11 @@ namespace {
 
 /// Sleeps until its bell rings, and no longer than a test may take: ticks are no help to who was overheard. It spins,
 /// so that the thread is back as soon as it is woken, beside those who wake it.
-class SleepingRendezvous final : public LonelyRendezvous {
+class SleepingRendezvous final : public RendezvousWithoutPeers {
  public:
   static constexpr uint64_t kPatienceNs = 20'000'000'000;  ///< what takes that long has failed
   void dispatch(int) override {
+    ++sleeps_;
     const uint64_t deadline = base::now_ns() + kPatienceNs;
     while (!has_rung_.exchange(false)) {
       if (base::now_ns() > deadline) {
@@ -34,8 +36,19 @@ class SleepingRendezvous final : public LonelyRendezvous {
   }
   void wake() override { has_rung_ = true; }
   bool has_overslept() const { return has_overslept_; }
+  /// Its sleeps so far, with the one that it may be in.
+  uint64_t sleeps() const { return sleeps_; }
+  /// False: it did not fall asleep for the `number`th time.
+  bool await_sleep(uint64_t number) const {
+    const uint64_t deadline = base::now_ns() + kPatienceNs;
+    while (sleeps_ < number && base::now_ns() < deadline) {
+      std::this_thread::yield();
+    }
+    return sleeps_ >= number;
+  }
 
  private:
+  std::atomic<uint64_t> sleeps_{0};
   std::atomic<bool> has_rung_{false};
   std::atomic<bool> has_overslept_{false};
 };
@@ -62,9 +75,10 @@ class SleepingServiceTest : public testing::Test, private ServiceThread::Duties 
     return true;
   }
   /// Both ask at once, again and again, beside the thread that falls asleep after each look. Neither asks anew before
-  /// both were heard: who is not is helped by nobody else's bell. As often as half a second allows: on a busy machine
-  /// each round takes long.
+  /// both were heard: who is not is helped by nobody else's bell. As often as half a second allows, for on a busy
+  /// machine each round takes long, but kLeastRounds times however long that takes.
   void expect_all_are_heard(const std::function<void()>& wake) {
+    constexpr uint64_t kLeastRounds = 100;
     constexpr uint64_t kRounds = 10'000;
     const uint64_t end_ns = base::now_ns() + 500'000'000;
     uint64_t rounds = 0;
@@ -81,7 +95,7 @@ class SleepingServiceTest : public testing::Test, private ServiceThread::Duties 
         }
         if (asker == 0) {
           rounds = round;
-          if (round == kRounds || base::now_ns() > end_ns) {
+          if (round == kRounds || (round >= kLeastRounds && base::now_ns() > end_ns)) {
             is_over = true;
           }
         }
@@ -93,6 +107,8 @@ class SleepingServiceTest : public testing::Test, private ServiceThread::Duties 
     ask_all(0);
     other.join();
     service_->stop();
+    RecordProperty("rounds", std::to_string(rounds));
+    EXPECT_GE(rounds, kLeastRounds);
     EXPECT_EQ(heard[0], rounds);
     EXPECT_EQ(heard[1], rounds);
     EXPECT_FALSE(rendezvous_.has_overslept());
@@ -157,13 +173,18 @@ TEST_F(SleepingServiceTest, stop_wakes_it_from_its_sleep_for_good) {
   EXPECT_FALSE(rendezvous_.has_overslept());
 }
 
-TEST_F(SleepingServiceTest, end_has_it_end_at_the_next_bell) {
+// The thread must be asleep when end() comes: the look before that would be the last one else.
+TEST_F(SleepingServiceTest, end_makes_the_next_look_the_last_one) {
   service_->start(false);
   ASSERT_TRUE(ask(words_[0], 1, [this] { service_->request(kQueue); }));
+  ASSERT_TRUE(rendezvous_.await_sleep(2));
   service_->end();
-  rendezvous_.wake();
+  ASSERT_TRUE(ask(words_[0], 2, [this] { service_->request(kQueue); }));
+  words_[0].asked = 3;
+  service_->request(kQueue);
   service_->stop();
-  service_.reset();  // a thread that runs ends the program here
+  EXPECT_EQ(words_[0].seen, 2U) << "it has looked once more";
+  EXPECT_EQ(rendezvous_.sleeps(), 2U) << "it has slept once more";
   EXPECT_FALSE(rendezvous_.has_overslept());
 }
 

@@ -18,11 +18,11 @@ namespace ringbolt::device {
 namespace {
 
 /// Whose sleep is a call of the test's.
-class ScriptedRendezvous final : public LonelyRendezvous {
+class ScriptedRendezvous final : public RendezvousWithoutPeers {
  public:
-  std::function<void(int timeout_ms)> sleep;
+  std::function<void(int timeout_ms)> on_dispatch;
   int rings = 0;  ///< of the bell, not heard yet; everything is on the service thread
-  void dispatch(int timeout_ms) override { sleep(timeout_ms); }
+  void dispatch(int timeout_ms) override { on_dispatch(timeout_ms); }
   void wake() override { ++rings; }
 };
 
@@ -33,8 +33,8 @@ class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties 
   using Step = std::function<void()>;
   static constexpr uint64_t kFarNs = 1'000'000'000'000;  ///< no test takes that long
   struct Turn {
-    Step asleep;   ///< comes while the thread sleeps
-    Step looking;  ///< comes while it looks, once it has taken its marks
+    Step while_asleep;
+    Step while_looking;  ///< once it has taken its marks
     ServiceFindings found;
   };
   struct Seen {
@@ -55,11 +55,12 @@ class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties 
     EXPECT_EQ(seen_.size(), turns_.size() + 1);
     seen_.resize(turns_.size() + 1);
   }
-  Turn turn(Remains remains) { return {{}, {}, {remains, UINT64_MAX, false}}; }
-  Turn asleep(Step step, Remains remains = Remains::nothing) {
+  /// Turns in which the thread finds this, and nothing comes; or this step does.
+  Turn finding(Remains remains) { return {{}, {}, {remains, UINT64_MAX, false}}; }
+  Turn during_sleep(Step step, Remains remains = Remains::nothing) {
     return {std::move(step), {}, {remains, UINT64_MAX, false}};
   }
-  Turn looking(Step step, Remains remains = Remains::nothing) {
+  Turn during_look(Step step, Remains remains = Remains::nothing) {
     return {{}, std::move(step), {remains, UINT64_MAX, false}};
   }
   std::vector<int> sleeps() const {
@@ -80,13 +81,14 @@ class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties 
  private:
   void SetUp() override {
     now_ns_ = 5'000'000'000;
-    rendezvous_.sleep = [this](int timeout_ms) { sleep(timeout_ms); };
+    rendezvous_.on_dispatch = [this](int timeout_ms) { sleep(timeout_ms); };
   }
-  const Turn* now() const { return seen_.size() <= turns_.size() ? &turns_[seen_.size() - 1] : nullptr; }
+  /// Null: the script is over.
+  const Turn* current_turn() const { return seen_.size() <= turns_.size() ? &turns_[seen_.size() - 1] : nullptr; }
   void sleep(int timeout_ms) {
     seen_.push_back({timeout_ms, rendezvous_.rings, 0, false, {}, 0, 0});
-    if (now() != nullptr && now()->asleep) {
-      now()->asleep();
+    if (current_turn() != nullptr && current_turn()->while_asleep) {
+      current_turn()->while_asleep();
     }
     seen_.back().rings = std::exchange(rendezvous_.rings, 0);
     if (seen_.back().rings != 0) {
@@ -94,7 +96,7 @@ class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties 
     } else if (timeout_ms > 0) {
       now_ns_ += static_cast<uint64_t>(timeout_ms) * 1'000'000;
     }
-    if (now() == nullptr) {
+    if (current_turn() == nullptr) {
       service_.end();
       over_.set_value();
     }
@@ -102,13 +104,13 @@ class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties 
   ServiceFindings serve(uint64_t, bool looks_at_all) override {
     seen_.back().looks_at_all = looks_at_all;
     service_.take_marked([this](uint32_t number) { seen_.back().marked.push_back(number); });
-    if (now() == nullptr) {
+    if (current_turn() == nullptr) {
       return {};
     }
-    if (now()->looking) {
-      now()->looking();
+    if (current_turn()->while_looking) {
+      current_turn()->while_looking();
     }
-    return now()->found;
+    return current_turn()->found;
   }
   bool drain_windows() override {
     const auto drains = static_cast<size_t>(drains_asked_++);
@@ -123,18 +125,18 @@ class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties 
 };
 
 TEST_F(ScriptedServiceTest, sleeps_for_good_where_there_is_nothing) {
-  run({turn(Remains::nothing), turn(Remains::nothing)});
+  run({finding(Remains::nothing), finding(Remains::nothing)});
   EXPECT_EQ(sleeps(), (std::vector{-1, -1, -1}));
 }
 
 TEST_F(ScriptedServiceTest, sleeps_as_long_as_its_ticks_say) {
-  run({turn(Remains::timers), turn(Remains::timers), turn(Remains::timers), turn(Remains::work),
-       turn(Remains::nothing)});
+  run({finding(Remains::timers), finding(Remains::timers), finding(Remains::timers), finding(Remains::work),
+       finding(Remains::nothing)});
   EXPECT_EQ(sleeps(), (std::vector{-1, 1, 2, 4, 1, 8}));
 }
 
 TEST_F(ScriptedServiceTest, the_first_request_wakes_it_and_the_next_ones_need_not) {
-  run({asleep([this] {
+  run({during_sleep([this] {
     service_.request(3);
     service_.request(3);
     service_.request(4);
@@ -148,8 +150,8 @@ TEST_F(ScriptedServiceTest, the_first_request_wakes_it_and_the_next_ones_need_no
 }
 
 TEST_F(ScriptedServiceTest, watched_timers_wake_it_only_from_its_sleep_for_good) {
-  run({asleep([this] { service_.watch_timers(1); }, Remains::timers), turn(Remains::timers), turn(Remains::timers),
-       asleep([this] { service_.watch_timers(2); })});
+  run({during_sleep([this] { service_.watch_timers(1); }, Remains::timers), finding(Remains::timers),
+       finding(Remains::timers), during_sleep([this] { service_.watch_timers(2); })});
   EXPECT_EQ(seen_[0].rings, 1);
   EXPECT_EQ(seen_[3].sleep_ms, 4);
   EXPECT_EQ(seen_[3].rings, 0);
@@ -157,15 +159,15 @@ TEST_F(ScriptedServiceTest, watched_timers_wake_it_only_from_its_sleep_for_good)
 }
 
 TEST_F(ScriptedServiceTest, work_wakes_it_where_it_looks_at_timers_only) {
-  run({turn(Remains::timers), turn(Remains::timers), turn(Remains::timers),
-       asleep(
+  run({finding(Remains::timers), finding(Remains::timers), finding(Remains::timers),
+       during_sleep(
            [this] {
              service_.watch_timers(2);
              service_.request(1);
              service_.request(3);
            },
            Remains::timers),
-       turn(Remains::nothing)});
+       finding(Remains::nothing)});
   EXPECT_EQ(seen_[3].sleep_ms, 4);
   EXPECT_EQ(seen_[3].rings, 1);
   EXPECT_EQ(seen_[3].marked, (std::vector<uint32_t>{1, 2, 3}));
@@ -173,7 +175,7 @@ TEST_F(ScriptedServiceTest, work_wakes_it_where_it_looks_at_timers_only) {
 }
 
 TEST_F(ScriptedServiceTest, nothing_wakes_it_where_it_is_at_work) {
-  run({turn(Remains::work), asleep([this] {
+  run({finding(Remains::work), during_sleep([this] {
          service_.request(1);
          service_.request_all();
          service_.watch_timers(2);
@@ -186,11 +188,12 @@ TEST_F(ScriptedServiceTest, nothing_wakes_it_where_it_is_at_work) {
 
 // It has looked already, and is about to sleep for good.
 TEST_F(ScriptedServiceTest, a_request_that_comes_while_it_decides_to_sleep_is_not_lost) {
-  run({looking([this] { service_.request(9); }), looking([this] { service_.watch_timers(8); }),
-       looking([this] { service_.request_all(); }), looking([this] { service_.wake(); }), turn(Remains::nothing)});
+  run({during_look([this] { service_.request(9); }), during_look([this] { service_.watch_timers(8); }),
+       during_look([this] { service_.request_all(); }), during_look([this] { service_.wake(); }),
+       finding(Remains::nothing)});
   EXPECT_EQ(sleeps(), (std::vector{-1, -1, -1, -1, -1, -1}));
-  for (const size_t turn : {1U, 2U, 3U, 4U}) {
-    EXPECT_EQ(seen_[turn].rings_before, 1) << turn;
+  for (const size_t number : {1U, 2U, 3U, 4U}) {
+    EXPECT_EQ(seen_[number].rings_before, 1) << number;
   }
   EXPECT_EQ(seen_[5].rings_before, 0);
   EXPECT_EQ(seen_[1].marked, std::vector<uint32_t>{9});
@@ -203,7 +206,7 @@ TEST_F(ScriptedServiceTest, a_request_that_comes_while_it_decides_to_sleep_is_no
 TEST_F(ScriptedServiceTest, who_asks_again_while_it_looks_wakes_it_again) {
   const auto request = [this] { service_.request(6); };
   const auto wake = [this] { service_.wake(); };
-  run({{request, request, {}}, {wake, wake, {}}, turn(Remains::nothing), turn(Remains::nothing)});
+  run({{request, request, {}}, {wake, wake, {}}, finding(Remains::nothing), finding(Remains::nothing)});
   EXPECT_EQ(seen_[0].rings, 1);
   EXPECT_EQ(seen_[1].rings_before, 1);
   EXPECT_EQ(seen_[1].marked, std::vector<uint32_t>{6});
@@ -217,7 +220,7 @@ TEST_F(ScriptedServiceTest, a_request_in_the_midst_of_a_look_wakes_it_once) {
     service_.request(1);
     service_.request(2);
   };
-  run({{{}, request_two, {Remains::nothing, now_ns_ + kFarNs, false}}, asleep([this] { service_.request(3); })});
+  run({{{}, request_two, {Remains::nothing, now_ns_ + kFarNs, false}}, during_sleep([this] { service_.request(3); })});
   EXPECT_EQ(seen_[1].sleep_ms, ServiceTicks::kLastMs);
   EXPECT_EQ(seen_[1].rings_before, 1);
   EXPECT_EQ(seen_[1].rings, 1);
@@ -225,13 +228,13 @@ TEST_F(ScriptedServiceTest, a_request_in_the_midst_of_a_look_wakes_it_once) {
 }
 
 TEST_F(ScriptedServiceTest, what_it_marks_itself_waits_for_its_next_look) {
-  run({looking([this] { service_.mark(5); }, Remains::work), turn(Remains::nothing)});
+  run({during_look([this] { service_.mark(5); }, Remains::work), finding(Remains::nothing)});
   EXPECT_EQ(seen_[1].rings_before, 0);
   EXPECT_EQ(seen_[1].marked, std::vector<uint32_t>{5});
 }
 
 TEST_F(ScriptedServiceTest, queues_that_share_a_mark_are_looked_at_together) {
-  run({asleep([this] {
+  run({during_sleep([this] {
     service_.request(7);
     service_.request(7 + link::kMarks);
     service_.request(link::kMarks - 1);
@@ -244,7 +247,7 @@ TEST_F(ScriptedServiceTest, packets_wake_it_once_a_look_whatever_it_is_at) {
     service_.wake();
     service_.wake();
   };
-  run({asleep(wake_twice, Remains::work), asleep(wake_twice), turn(Remains::nothing)});
+  run({during_sleep(wake_twice, Remains::work), during_sleep(wake_twice), finding(Remains::nothing)});
   EXPECT_EQ(seen_[0].rings, 1);
   EXPECT_EQ(seen_[1].sleep_ms, 1);
   EXPECT_EQ(seen_[1].rings, 1);
@@ -253,23 +256,23 @@ TEST_F(ScriptedServiceTest, packets_wake_it_once_a_look_whatever_it_is_at) {
 
 TEST_F(ScriptedServiceTest, looks_at_windows_until_none_is_in_use) {
   drains_ = {true, true, false};
-  run({asleep([this] { service_.ask_for_drain(); }), turn(Remains::nothing), turn(Remains::nothing),
-       turn(Remains::nothing), asleep([this] { service_.ask_for_drain(); })});
+  run({during_sleep([this] { service_.ask_for_drain(); }), finding(Remains::nothing), finding(Remains::nothing),
+       finding(Remains::nothing), during_sleep([this] { service_.ask_for_drain(); })});
   EXPECT_EQ(seen_[0].rings, 1);
   EXPECT_EQ(sleeps(), (std::vector{-1, 1, 1, 8, 8, 8}));
-  for (const size_t turn : {0U, 1U, 2U, 4U}) {
-    EXPECT_EQ(seen_[turn].drains, 1) << turn;
+  for (const size_t number : {0U, 1U, 2U, 4U}) {
+    EXPECT_EQ(seen_[number].drains, 1) << number;
   }
   EXPECT_EQ(seen_[3].drains, 0);
 }
 
 TEST_F(ScriptedServiceTest, tells_remarks_once_itself_or_for_who_can_not_wait) {
-  run({asleep([this] { service_.tell_soon(); }), turn(Remains::nothing), looking([this] {
+  run({during_sleep([this] { service_.tell_soon(); }), finding(Remains::nothing), during_look([this] {
          service_.tell_soon();
          service_.tell_remarks();
          service_.tell_remarks();
        }),
-       turn(Remains::nothing)});
+       finding(Remains::nothing)});
   EXPECT_EQ(seen_[0].rings, 1);
   EXPECT_EQ(seen_[0].remarks, 1);
   EXPECT_EQ(seen_[1].remarks, 0);
@@ -278,9 +281,9 @@ TEST_F(ScriptedServiceTest, tells_remarks_once_itself_or_for_who_can_not_wait) {
 }
 
 TEST_F(ScriptedServiceTest, a_timer_wakes_it_only_where_it_would_look_too_late) {
-  run({asleep([this] { service_.watch_until(now_ns_ + kFarNs); }),
-       asleep([this] { service_.watch_until(now_ns_ + kFarNs + 1); }),
-       asleep([this] { service_.watch_until(now_ns_ - 1); })});
+  run({during_sleep([this] { service_.watch_until(now_ns_ + kFarNs); }),
+       during_sleep([this] { service_.watch_until(now_ns_ + kFarNs + 1); }),
+       during_sleep([this] { service_.watch_until(now_ns_ - 1); })});
   EXPECT_EQ(seen_[0].rings, 1);
   EXPECT_EQ(seen_[1].sleep_ms, ServiceTicks::kLastMs);  // the look that is to come is kept, though nothing was found
   EXPECT_EQ(seen_[1].rings, 0);
@@ -291,14 +294,14 @@ TEST_F(ScriptedServiceTest, a_timer_wakes_it_only_where_it_would_look_too_late) 
 
 // A bell of somebody else: the look that it was to take then still comes, and not later.
 TEST_F(ScriptedServiceTest, a_look_that_is_to_come_is_kept_by_those_between) {
-  run({asleep([this] { service_.watch_until(now_ns_ + 5'500'000); }), asleep([this] { service_.wake(); }),
-       turn(Remains::nothing)});
+  run({during_sleep([this] { service_.watch_until(now_ns_ + 5'500'000); }), during_sleep([this] { service_.wake(); }),
+       finding(Remains::nothing)});
   EXPECT_EQ(sleeps(), (std::vector{-1, 6, 6, 8}));
 }
 
 TEST_F(ScriptedServiceTest, a_timer_that_is_set_while_it_looks_wakes_nobody_and_is_minded) {
-  run({looking([this] { service_.watch_until(now_ns_ - 1); }),
-       looking([this] { service_.watch_until(now_ns_ + kFarNs); }, Remains::work), turn(Remains::nothing)});
+  run({during_look([this] { service_.watch_until(now_ns_ - 1); }),
+       during_look([this] { service_.watch_until(now_ns_ + kFarNs); }, Remains::work), finding(Remains::nothing)});
   EXPECT_EQ(seen_[1].sleep_ms, 1);
   EXPECT_EQ(seen_[1].rings, 0);
   EXPECT_EQ(seen_[2].sleep_ms, 1);  // the work comes first
@@ -307,9 +310,9 @@ TEST_F(ScriptedServiceTest, a_timer_that_is_set_while_it_looks_wakes_nobody_and_
 
 TEST_F(ScriptedServiceTest, sleeps_until_the_deadline_that_it_found) {
   run({{{}, {}, {Remains::nothing, now_ns_ + kFarNs, false}},
-       asleep([this] { service_.watch_timers(1); }),
+       during_sleep([this] { service_.watch_timers(1); }),
        {{}, {}, {Remains::nothing, 1, false}},
-       turn(Remains::nothing)});
+       finding(Remains::nothing)});
   EXPECT_EQ(seen_[1].sleep_ms, ServiceTicks::kLastMs);
   EXPECT_EQ(seen_[1].rings, 0);  // it looks at timers
   EXPECT_EQ(seen_[3].sleep_ms, 1);
@@ -325,7 +328,10 @@ TEST_F(ScriptedServiceTest, looks_by_the_clock_from_its_start_where_faults_want_
 TEST_F(ScriptedServiceTest, outlives_a_want_of_memory_and_says_so_once) {
   const auto fail = [] { throw std::bad_alloc(); };
   testing::internal::CaptureStderr();
-  run({{[this] { service_.request(3); }, fail, {}}, asleep(fail), turn(Remains::nothing), turn(Remains::nothing)});
+  run({{[this] { service_.request(3); }, fail, {}},
+       during_sleep(fail),
+       finding(Remains::nothing),
+       finding(Remains::nothing)});
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(said, "ringbolt: out of memory: what peers asked for may end in errors\n");
   EXPECT_EQ(seen_[1].sleep_ms, 1);

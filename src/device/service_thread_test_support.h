@@ -8,8 +8,8 @@
 
 namespace ringbolt::device {
 
-/// A rendezvous without peers; how it sleeps and is woken is the test's.
-class LonelyRendezvous : public link::Rendezvous {
+/// How it sleeps and is woken is the test's.
+class RendezvousWithoutPeers : public link::Rendezvous {
  public:
   uint32_t slot() const override { return 0; }
   uint64_t incarnation() const override { return 0; }

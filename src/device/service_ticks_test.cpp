@@ -81,7 +81,8 @@ TEST_F(ServiceTicksTest, timers_after_a_quiet_look_are_new_ones) {
   EXPECT_EQ(quiet_looks(), ServiceTicks::kMostQuiet);
 }
 
-// One that is found too early is looked at again; more than a millisecond too late is for those that are far away only.
+// Rounded up to whole milliseconds, so less than one too late. Those that are further away than the longest sleep are
+// looked at before they run out, and then again.
 TEST_F(ServiceTicksTest, sleeps_until_a_deadline_is_past_and_hardly_longer) {
   for (const uint64_t ahead : {uint64_t{1}, kMs - 1, kMs, kMs + 1, 5 * kMs, 63 * kMs - 1, 63 * kMs}) {
     const auto slept = static_cast<uint64_t>(ServiceTicks::until(kNow, kNow + ahead)) * kMs;

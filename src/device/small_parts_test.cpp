@@ -8,9 +8,13 @@
 
 #include <array>
 #include <cerrno>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <thread>
 
+#include "base/clock.h"
 #include "device/async_events.h"
 #include "device/event_count.h"
 #include "device/frame_counts.h"
@@ -18,6 +22,7 @@
 #include "device/memory_kind.h"
 #include "device/vendor_error.h"
 #include "device/window_book.h"
+#include "link/rendezvous_test_support.h"
 
 namespace ringbolt::device {
 namespace {
@@ -124,11 +129,19 @@ TEST(MemoryKind, what_was_mapped_is_neither_heap_nor_stack) {
   EXPECT_FALSE(is_on_heap_or_stack(0, 4096));
 }
 
+/// proc(5): the kernel names the memory below the program break so.
+bool kernel_shows_a_heap() {
+  std::ifstream maps("/proc/self/maps");
+  const std::string all{std::istreambuf_iterator<char>(maps), {}};
+  return all.find("[heap]\n") != std::string::npos;
+}
+
 TEST(MemoryKind, one_byte_on_the_heap_is_enough) {
-  const auto heap = reinterpret_cast<uint64_t>(sbrk(0)) - 1;  // the last one
-  if (!is_on_heap_or_stack(heap, 1)) {
-    GTEST_SKIP() << "skip: this process has no heap of the kernel's (a sanitizer's allocator)";
+  if (!kernel_shows_a_heap()) {
+    GTEST_SKIP() << "skip: this process has no heap of the kernel's (a sanitizer's allocator), or /proc can't be read";
   }
+  const auto heap = reinterpret_cast<uint64_t>(sbrk(0)) - 1;  // the last one
+  EXPECT_TRUE(is_on_heap_or_stack(heap, 1));
   EXPECT_TRUE(is_on_heap_or_stack(heap - 100, 101));
   EXPECT_TRUE(is_on_heap_or_stack(heap, 1U << 20U));
   EXPECT_FALSE(is_on_heap_or_stack(heap + 1, 1));
@@ -195,11 +208,35 @@ TEST(EventCountTest, takes_back_no_more_than_there_are_and_does_not_wait_for_oth
   EXPECT_EQ(fcntl(count.descriptor(), F_GETFL) & O_NONBLOCK, 0);
 }
 
+/// Waits until that child of ours sleeps. False: it has ended, or it takes too long.
+bool await_sleep_of(pid_t child) {
+  const uint64_t deadline = base::now_ns() + link::testing::kPatienceNs;
+  char state = 'R';
+  while (state != 'S' && state != 'Z' && base::now_ns() < deadline) {
+    std::this_thread::yield();
+    std::ifstream file("/proc/" + std::to_string(child) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    if (const size_t end_of_name = line.rfind(") "); end_of_name != std::string::npos) {
+      state = line[end_of_name + 2];  // proc(5), field 3
+    }
+  }
+  return state == 'S';
+}
+
+// The taker is a child, so that one that is never woken can be ended.
 TEST(EventCountTest, taker_waits_for_an_event) {
+  constexpr auto kPatienceS = static_cast<unsigned>(link::testing::kPatienceNs / 1'000'000'000);
   EventCount count("events of a test");
-  std::thread adder([&count] { count.add(); });
-  EXPECT_EQ(count.take(), 0);
-  adder.join();
+  link::testing::Child taker([&count] {
+    alarm(2 * kPatienceS);  // ends it while it waits
+    return count.take();
+  });
+  ASSERT_TRUE(await_sleep_of(taker.pid()));
+  count.add();
+  const int status = taker.wait();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_FALSE(is_readable(count.descriptor()));
 }
 
 ibv_async_event async_event(ibv_event_type type, void* element) {

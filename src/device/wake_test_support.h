@@ -1,20 +1,19 @@
 #pragma once
 
 // A completion queue's entry in a wake table of the test's own, its channel, and a peer that knows it: for tests of
-// what raises events, without a queue, a device or a second process.
+// what raises events, without what else a queue does, and without a second process.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstddef>
 #include <memory>
 #include <utility>
 
 #include "device/completion_channel.h"
 #include "device/completion_queue.h"
+#include "device/device_test_support.h"
 #include "device/wake_entry.h"
 #include "link/peer_queue.h"
 
@@ -35,15 +34,23 @@ class WakeTableUnderTest {
   link::SharedSegment mapped_;
 };
 
-/// Memory in the place of a queue. Of that only the handle is read, which is its first field, for the recorder.
-class QueueInName {
+/// A completion queue for an entry to announce. It has an entry of its own, which nobody arms. Not thread-safe.
+class QueueUnderTest {
  public:
-  CompletionQueue* get() { return reinterpret_cast<CompletionQueue*>(bytes_.data()); }
-  /// Owns nothing, but lives as long as a queue would.
+  QueueUnderTest() = default;
+  ~QueueUnderTest() {
+    device_.process().remove(*queue_);
+    queue_->retire();
+  }
+  QueueUnderTest(const QueueUnderTest&) = delete;
+  QueueUnderTest& operator=(const QueueUnderTest&) = delete;
+  CompletionQueue* get() { return queue_.get(); }
+  /// Ends before the queue does, as far as a channel can see. Owns nothing.
   std::shared_ptr<CompletionQueue> owner() { return {std::make_shared<int>(0), get()}; }
 
  private:
-  alignas(CompletionQueue) std::array<std::byte, sizeof(CompletionQueue)> bytes_{};
+  DeviceUnderTest device_;
+  std::shared_ptr<CompletionQueue> queue_ = *CompletionQueue::create(device_.context(), 1, nullptr);
 };
 
 /// Not thread-safe.
@@ -72,7 +79,7 @@ class WakeEntryTest : public testing::Test {
   }
 
   WakeTableUnderTest wakes_;
-  QueueInName queue_;
+  QueueUnderTest queue_;
   std::unique_ptr<CompletionChannel> channel_ = std::make_unique<CompletionChannel>(wakes_.table);
   std::shared_ptr<CompletionQueue> owner_ = queue_.owner();
   std::unique_ptr<WakeEntry> entry_ = std::make_unique<WakeEntry>(wakes_.table, channel_.get(), queue_.get());
