@@ -72,6 +72,8 @@ class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties 
   }
 
   std::vector<Seen> seen_;
+  bool drain_fails_ = false;  ///< the next time: for want of memory; and so do the remarks
+  bool remarks_fail_ = false;
   std::vector<bool> drains_;  ///< what drain_windows() says, one after the other; then no
   ScriptedRendezvous rendezvous_;
   std::unique_ptr<link::MarkSet> marks_ = std::make_unique<link::MarkSet>();
@@ -115,9 +117,17 @@ class ScriptedServiceTest : public testing::Test, private ServiceThread::Duties 
   bool drain_windows() override {
     const auto drains = static_cast<size_t>(drains_asked_++);
     ++seen_.back().drains;
+    if (std::exchange(drain_fails_, false)) {
+      throw std::bad_alloc();
+    }
     return drains < drains_.size() && drains_[drains];
   }
-  void tell_remarks() override { ++seen_.back().remarks; }
+  void tell_remarks() override {
+    ++seen_.back().remarks;
+    if (std::exchange(remarks_fail_, false)) {
+      throw std::bad_alloc();
+    }
+  }
 
   std::vector<Turn> turns_;
   int drains_asked_ = 0;
@@ -338,6 +348,27 @@ TEST_F(ScriptedServiceTest, outlives_a_want_of_memory_and_says_so_once) {
   EXPECT_EQ(seen_[2].sleep_ms, 1);
   EXPECT_TRUE(seen_[2].looks_at_all);  // for who has asked and was not looked at
   EXPECT_FALSE(seen_[3].looks_at_all);
+}
+
+TEST_F(ScriptedServiceTest, asks_again_for_what_failed_for_want_of_memory) {
+  drain_fails_ = remarks_fail_ = true;
+  testing::internal::CaptureStderr();
+  run({during_sleep([this] {
+         service_.ask_for_drain();
+         service_.tell_soon();
+       }),
+       finding(Remains::nothing), finding(Remains::nothing)});
+  testing::internal::GetCapturedStderr();
+  EXPECT_EQ(seen_[0].drains, 1);  // and the look ends there
+  EXPECT_EQ(seen_[0].remarks, 0);
+  EXPECT_EQ(seen_[1].sleep_ms, 1);
+  EXPECT_EQ(seen_[1].drains, 1);
+  EXPECT_TRUE(seen_[1].looks_at_all);
+  EXPECT_EQ(seen_[1].remarks, 1);
+  EXPECT_EQ(seen_[2].sleep_ms, 1);
+  EXPECT_EQ(seen_[2].drains, 0);
+  EXPECT_EQ(seen_[2].remarks, 1);
+  EXPECT_EQ(seen_[3].remarks, 0);
 }
 
 }  // namespace

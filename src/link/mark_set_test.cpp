@@ -66,6 +66,17 @@ TEST_F(MarkSetTest, gives_each_number_once) {
   EXPECT_EQ(take(), Numbers{});
 }
 
+TEST_F(MarkSetTest, a_mark_whose_maker_was_killed_half_way_is_not_found) {
+  constexpr size_t kLeavesAt = 128;  // bytes; see docs/formats/wake-table.md
+  reinterpret_cast<std::atomic<uint64_t>*>(marks_.get())[kLeavesAt / sizeof(uint64_t)].store(1U << 7U);
+  EXPECT_TRUE(marks_->has(7));
+  EXPECT_FALSE(marks_->is_found(7));
+  marks_->mark(7);
+  EXPECT_TRUE(marks_->is_found(7));
+  EXPECT_EQ(take(), Numbers{7});
+  EXPECT_FALSE(marks_->is_found(7));
+}
+
 TEST_F(MarkSetTest, goes_on_where_there_was_no_room) {
   for (const uint32_t number : {1U, 2U, 3U, 70U, 5000U}) {
     marks_->mark(number);
