@@ -53,6 +53,16 @@ pair::Transport common_transport(const pair::Device& device, Peer& peer) {
   return device.has_rc() && has_rc ? Transport::kRc : Transport::kUc;
 }
 
+/// As many messages under way as fill a cable with delay, too, within a bound of memory.
+Tuning stream_tuning(uint64_t size_bytes) {
+  constexpr uint64_t kUnderWayBytes = uint64_t{15} << 20U;
+  constexpr uint64_t kMostUnderWay = 64;
+  const uint64_t depth = std::clamp<uint64_t>(kUnderWayBytes / std::max<uint64_t>(size_bytes, 1), 2, kMostUnderWay);
+  Tuning tuning;
+  tuning.tx_depth = tuning.rx_depth = static_cast<uint32_t>(depth);
+  return tuning;
+}
+
 ProbeReport measure_both_ways(const ProbeOptions& options, Peer& peer, Progress& progress, bool is_first) {
   const verbs::Library verbs = pair::open_verbs(options.library);
   const pair::Device device(verbs, options.device, {});
@@ -80,7 +90,7 @@ ProbeReport measure_both_ways(const ProbeOptions& options, Peer& peer, Progress&
     });
     (is_mine ? report.starved_ppm.sending : report.starved_ppm.receiving) = starved_ppm_of([&] {
       parameters.iterations = options.messages;
-      Link link(device, parameters, {}, {options.size_bytes, false}, peer);
+      Link link(device, parameters, stream_tuning(options.size_bytes), {options.size_bytes, false}, peer);
       for (const BandwidthFigures& found : measure_bandwidth(link, peer, is_mine, progress)) {
         report.verified_bytes = found.verified_bytes;
         report.duration_ns = found.duration_ns;
