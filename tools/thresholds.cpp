@@ -96,10 +96,11 @@ class Walk {
       const auto found = (*object)->find(threshold_.bound);
       if (found != (*object)->end() && found->is_number()) {
         if (threshold_.bound == kLineRate && found->get<double>() <= 0) {
-          throw UsageError(fmt::format(
-              "--fail-if {}: there is no line rate to measure by, as between Ringbolt's own ports: say which it is with "
-              "--line-rate GBPS",
-              threshold_.text));
+          throw UsageError(
+              fmt::format("--fail-if {}: there is no line rate to measure by, as between Ringbolt's own ports: say "
+                          "which it is with "
+                          "--line-rate GBPS",
+                          threshold_.text));
         }
         return found->get<double>();
       }

@@ -60,7 +60,7 @@ class Patience {
 
   /// After a poll that brought nothing. Mostly cheap. Returns true when it has looked at the clock and the peer, which
   /// is the time for the caller to look at rare things too. Throws ProbeFailure when the peer is gone or has failed,
-  /// or nothing came for as long as the peer's timeout.
+  /// or nothing came for as long as the peer may be awaited.
   bool wait() {
     constexpr uint32_t kCheap = 256;
     link_.doze();
@@ -70,7 +70,7 @@ class Patience {
     const uint64_t now = base::now_ns();
     since_ns_ = since_ns_ == 0 ? now : since_ns_;
     (void)peer_.look("nothing", what_);
-    if (now - since_ns_ > peer_.timeout_ns()) {
+    if (peer_.left_ns(since_ns_) == 0) {
       peer_.give_up(what_, now - since_ns_);
     }
     return true;

@@ -107,6 +107,8 @@ int ringbolt::tools::probe(const ProbeOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   return pair::answer_as_end("probe", options, static_cast<uint64_t>(options.timeout_s * 1e9),
                              [&](pair::Peer& peer, Progress& progress, bool is_client) {
+                               // Who started this waits little longer, and then takes its silence for a hang.
+                               peer.set_end(base::now_ns() + static_cast<uint64_t>(options.timeout_s * 1e9));
                                return to_line(perf::measure_both_ways(options, peer, progress, is_client));
                              });
 }
