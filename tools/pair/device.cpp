@@ -146,10 +146,9 @@ OwnedVerbs<ibv_cq> Device::make_cq(uint64_t entries, ibv_comp_channel* channel) 
 
 double Device::port_rate_gbps() const { return verbs::rate_gbps(attributes_.active_width, attributes_.active_speed); }
 
-Region::Region(const Device& device, size_t bytes, unsigned remote_access, const char* fewer) {
-  constexpr size_t kMostBytes = size_t{8} << 30U;
+Region::Region(const Device& device, size_t bytes, unsigned remote_access, const char* fewer, size_t most_bytes) {
   const size_t whole = rounded_up(bytes, kPageBytes);
-  if (whole > kMostBytes) {
+  if (whole > most_bytes) {
     throw ProbeFailure(fmt::format("{} bytes of buffers are too many: give smaller {}", whole, fewer));
   }
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, whole)));
