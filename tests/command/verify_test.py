@@ -126,7 +126,8 @@ class WrongLibrary(VerifyCase):
         self.environment |= {"DAMAGE_REAL": str(real), "DAMAGE_AT": "50"}
 
     def damaged(self, damage, *words, expect=1, **env):
-        found = self.verify(*words, "--verbs", self.shim, expect=expect, env={"DAMAGE": damage} | env)
+        # A shim is none of Ringbolt's libraries: its port is judged by the line rate that it claims, and memory is faster.
+        found = self.verify(*words, "--verbs", self.shim, "--line-rate", "0", expect=expect, env={"DAMAGE": damage} | env)
         return found["findings"]
 
     def test_the_library_alone_is_right(self):
