@@ -133,7 +133,8 @@ Device::Device(const verbs::Library& library, const std::string& name, const Por
 
 uint64_t Device::most_message_bytes() const {
   const uint64_t fits = static_cast<uint64_t>(std::max(limits_.max_qp_wr, 1)) * kFrameBytes;
-  return counts_frames() ? std::min<uint64_t>(attributes_.max_msg_sz, fits) : attributes_.max_msg_sz;
+  const uint64_t most = attributes_.max_msg_sz != 0 ? attributes_.max_msg_sz : fits;  // 0: the port does not say
+  return counts_frames() ? std::min(most, fits) : most;
 }
 
 uint64_t Device::depth_of_message(uint64_t bytes) const {
