@@ -86,7 +86,8 @@ def members_of(body: str) -> int:
 def classes_of(text: str):
     """(name, number of data members) of each class that the text defines, nested ones too."""
     text = without_comments(text)
-    for found in re.finditer(r"\b(?:class|struct)\s+(?:\[\[\w+\]\]\s*|(?:RINGBOLT_\w+|alignas)(?:\([^()]*\))?\s+)*(\w+)[^;{}()]*\{", text):
+    attributes = r"(?:\[\[\w+\]\]\s*|(?:RINGBOLT_\w+|alignas)(?:\([^()]*\))?\s+)*"
+    for found in re.finditer(r"\b(?:class|struct)\s+" + attributes + r"(\w+)[^;{}()]*\{", text):
         if not re.search(r"\benum\s+$", text[:found.start()]):
             end = matching(text, found.end() - 1, "}")
             yield found[1], members_of(text[found.end():end - 1])
