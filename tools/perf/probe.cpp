@@ -12,8 +12,8 @@
 #include "commands.h"
 #include "failure.h"
 #include "pair/two_ends.h"
-#include "perf/latency.h"
 #include "perf/link.h"
+#include "perf/measure.h"
 #include "stop.h"
 
 namespace ringbolt::tools::perf {

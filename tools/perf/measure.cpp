@@ -1,4 +1,4 @@
-#include "perf/latency.h"
+#include "perf/measure.h"
 
 #include <algorithm>
 #include <array>
