@@ -5,8 +5,6 @@
 #include <iterator>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include "base/clock.h"
 #include "node_environment.h"
 #include "pair/two_ends.h"

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "bringup/gid_choice.h"
 #include "bringup/survey.h"
+#include "failure.h"
 #include "node_environment.h"
 #include "verbs/codes.h"
 

@@ -7,10 +7,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <span>
 #include <string>
 
-#include "failure.h"
 #include "pair/transport.h"
 #include "verbs/objects.h"
 

@@ -1,8 +1,6 @@
 #include "verify/rig.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 
 #include <fmt/format.h>
 
