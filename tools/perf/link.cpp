@@ -107,10 +107,6 @@ void Link::make_queues(const Tuning& tuning) {
 
 /// Devices may take fewer than they have granted.
 void Link::post_first_receives() {
-  // First: a device may count the receives of all its queue pairs, and messages can do with fewer.
-  for (uint64_t credit = 0; has_credits() && credit < kCreditReceives; ++credit) {
-    credit_queue_pair_->post_receive(credit_slot(kCreditSends + credit), local_key(), credit);
-  }
   for (uint32_t queue_pair = 0; queue_pair < queue_pairs(); ++queue_pair) {
     if (parameters_.operation == Operation::kSend) {
       for (uint32_t slot = 0; slot < depths_.receive_slots; ++slot) {
@@ -125,6 +121,9 @@ void Link::post_first_receives() {
     for (uint32_t notice = 0; has_notices() && notice < kNotices; ++notice) {
       post_notice_receive(queue_pair, notice);
     }
+  }
+  for (uint64_t credit = 0; has_credits() && credit < kCreditReceives; ++credit) {
+    credit_queue_pair_->post_receive(credit_slot(kCreditSends + credit), local_key(), credit);
   }
 }
 
