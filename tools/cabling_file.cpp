@@ -1,14 +1,14 @@
 #include "cabling_file.h"
 
 #include <string.h>
-#include <array>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <array>
 #include <optional>
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "bootstrap/mlx_hostfile.h"
 #include "cluster/cluster_file.h"

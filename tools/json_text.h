@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -24,12 +25,15 @@ std::string to_line(const T& value) {
   return nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// And back; any bytes are safe to pass. Numbers that are too large for their member are cut: who is told them looks at
-/// what must hold. Thread-safe.
+/// And back; any bytes are safe to pass. A number that its member can't hold (negative, too large, a fraction) makes
+/// nothing of the whole: the library cuts it in silence, and then the value is written otherwise. So does a member that
+/// T does not have. What else must hold, as which values an enum has, who is told looks at. Thread-safe.
 template <class T>
 std::optional<T> from_line(std::string_view text) {
   try {
-    return nlohmann::json::parse(text).get<T>();
+    const auto json = nlohmann::json::parse(text);
+    auto value = json.get<T>();
+    return to_line(value) == to_line(json) ? std::optional(std::move(value)) : std::nullopt;
   } catch (const std::exception&) {
     return std::nullopt;
   }

@@ -5,8 +5,6 @@
 #include <iterator>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include "base/clock.h"
 #include "node_environment.h"
 #include "pair/two_ends.h"
@@ -35,7 +33,9 @@ std::vector<std::string> probe_words(const LiveCluster& live, const cluster::Cab
 ProbeReport report_of(const ProgramEnd& end) {
   const pair::EndOutcome outcome = pair::outcome_of("probe", end);
   const std::optional<ProbeReport> report = outcome.result ? from_line<ProbeReport>(*outcome.result) : std::nullopt;
-  return report ? *report : ProbeReport{outcome.problem, outcome.is_echo};
+  // Otherwise it would read as if the cable had hung.
+  const char* who = outcome.problem == pair::kHung ? "the measuring program: " : "";
+  return report ? *report : ProbeReport{who + outcome.problem, outcome.is_echo};
 }
 
 Direction direction_of(const ProbeReport& mine, const ProbeReport& other, Direction direction) {

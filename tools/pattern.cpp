@@ -117,7 +117,9 @@ std::optional<size_t> find_mismatch(std::span<const std::byte> bytes, uint32_t n
   if (is_filled(bytes, 0, base_of(number))) {
     return std::nullopt;
   }
-  return difference(bytes, 0, base_of(number))->first;
+  // Bytes that come late may have come between the two looks.
+  const std::optional<Difference> found = difference(bytes, 0, base_of(number));
+  return found ? std::optional(found->first) : std::nullopt;
 }
 
 }  // namespace ringbolt::tools

@@ -17,6 +17,9 @@ namespace {
 
 using Document = nlohmann::ordered_json;
 
+/// 0 says that there is none, which no figure would ever be below.
+constexpr std::string_view kLineRate = "line_rate_gbps";
+
 bool is_key(std::string_view text) {
   return !text.empty() &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
@@ -92,6 +95,13 @@ class Walk {
     for (auto object = around_.rbegin(); object != around_.rend(); ++object) {
       const auto found = (*object)->find(threshold_.bound);
       if (found != (*object)->end() && found->is_number()) {
+        if (threshold_.bound == kLineRate && found->get<double>() <= 0) {
+          throw UsageError(
+              fmt::format("--fail-if {}: there is no line rate to measure by, as between Ringbolt's own ports: say "
+                          "which it is with "
+                          "--line-rate GBPS",
+                          threshold_.text));
+        }
         return found->get<double>();
       }
     }

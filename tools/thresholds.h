@@ -21,7 +21,8 @@ void check_thresholds(const std::vector<std::string>& texts);
 Threshold parse_threshold(const std::string& text);
 
 /// Every value of a measuring command's JSON for which a threshold holds, in words; one that was not measured, too.
-/// Throws UsageError for a key that the JSON has not, with those that it has.
+/// Throws UsageError for a key that the JSON has not, with those that it has, and for a bound that is a part of the
+/// line rate where there is none.
 std::vector<std::string> crossed_thresholds(std::string_view json, const std::vector<std::string>& texts);
 
 /// The exit code of a command whose own is `status`: says on standard error what crosses which threshold.

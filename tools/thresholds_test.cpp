@@ -8,6 +8,7 @@
 namespace ringbolt::tools {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -40,6 +41,12 @@ TEST(Thresholds, that_make_no_sense_are_refused_with_what_there_is) {
     EXPECT_THROW(parse_threshold(text), UsageError) << text;
   }
   EXPECT_THROW(crossed_thresholds(kMeasured, {"average_gbps<1*rate"}), UsageError);
+  try {
+    crossed_thresholds(R"({"line_rate_gbps": 0, "goodput_gbps": 8})", {"goodput_gbps<0.9*line_rate_gbps"});
+    ADD_FAILURE() << "nothing is below no line rate";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("goodput_gbps<0.9*line_rate_gbps"), HasSubstr("--line-rate GBPS")));
+  }
   try {
     crossed_thresholds(kMeasured, {"p99>1"});
     FAIL();

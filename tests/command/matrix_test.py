@@ -135,6 +135,8 @@ class Matrix(CommandCase):
                              expect=1)
             self.assertIn("goodput_gbps is ", done.stderr)
             self.call("perf", "send", "--nodes", "0,1", "-n", "100", "--fail-if", "goodput_gbps<0")
+            self.refused("perf", "send", "--nodes", "0,1", "-n", "100", "--fail-if", "goodput_gbps<0.9*line_rate_gbps",
+                         says=["goodput_gbps<0.9*line_rate_gbps", "there is no line rate", "--line-rate GBPS"])
             done = self.call("bench", "all_reduce", "-e", "64", "--fail-if", "p99_us>0.001", expect=1)
             self.assertIn("out_of_place.p99_us is ", done.stderr)
 

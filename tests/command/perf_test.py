@@ -14,7 +14,6 @@ from matrix_test import Page
 from ports import free_port
 from two_ends import TwoEndsCase
 
-# Shared memory is faster than the line that its port claims, so nothing is judged but where it is the matter.
 QUICK = ["-n", "100", "--timeout", "20"]
 
 

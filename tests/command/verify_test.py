@@ -126,7 +126,8 @@ class WrongLibrary(VerifyCase):
         self.environment |= {"DAMAGE_REAL": str(real), "DAMAGE_AT": "50"}
 
     def damaged(self, damage, *words, expect=1, **env):
-        found = self.verify(*words, "--verbs", self.shim, expect=expect, env={"DAMAGE": damage} | env)
+        # A shim is none of Ringbolt's libraries: its port is judged by the line rate that it claims, and memory is faster.
+        found = self.verify(*words, "--verbs", self.shim, "--line-rate", "0", expect=expect, env={"DAMAGE": damage} | env)
         return found["findings"]
 
     def test_the_library_alone_is_right(self):
@@ -166,7 +167,7 @@ class WrongLibrary(VerifyCase):
             with self.subTest(mode):
                 found = self.damaged("again", mode, "-n", "8" if mode == "churn" else "400", DAMAGE_AT="10")
                 self.assertEqual(found["kinds"], {"unasked": 2 if mode == "churn" else 1}, found)  # in churn both send
-                self.assertRegex(found["first"][0]["text"], r"(send|operation) \d+ completed again|not posted")
+                self.assertRegex(found["first"][0]["text"], r"(send|operation) \d+ completed again|that was posted|not posted")
 
     def test_any_order_is_a_set(self):
         for damage, kind in (("drop", "lost"), ("double", "doubled"), ("flip", "damaged"), ("truncate", "length")):

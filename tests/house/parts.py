@@ -28,6 +28,18 @@ def matching(text: str, at: int, closes: str) -> int:
     return len(text)
 
 
+def without_arguments(head: str) -> str:
+    """What stands before a brace, with empty parentheses, without attributes, template arguments and the names of operators."""
+    head = re.sub(r"\boperator\s*(\(\s*\)|[^(]*)", "operator", head)
+    head = head.replace("()", "(0)")
+    while re.search(r"\([^()]*\)", head):
+        head = re.sub(r"\([^()]*\)", "@", head)
+    head = re.sub(r"\b(RINGBOLT_\w+|alignas|noexcept|explicit|decltype)\s*@", "", head)
+    while re.search(r"<[^<>;]*>", head):
+        head = re.sub(r"<[^<>;]*>", "", head)
+    return head.replace("@", "()")
+
+
 def members_of(body: str) -> int:
     """Of a class whose text between the braces this is; nested classes and functions are left out."""
     count, statement, at = 0, "", 0
@@ -35,9 +47,12 @@ def members_of(body: str) -> int:
         one = body[at]
         if one == "{":
             end = matching(body, at, "}")
-            head = " ".join(_NO_MEMBER.sub("", statement, 1).split()) if re.match(r"\s*(public|protected|private)\s*:", statement) else \
-                " ".join(statement.split())
-            is_function = "(" in re.sub(r"RINGBOLT_\w+\([^()]*\)|alignas\([^()]*\)|<[^<>;]*>", "", head) and "=" not in head
+            head = re.sub(r"^((public|protected|private)\s*:\s*)+", "", " ".join(statement.split()))
+            plain = without_arguments(head)
+            is_function = "()" in plain and "=" not in plain
+            if is_function and re.search(r"\(\)[^()]*:(?!:)", plain) and re.search(r"[\w>]$", head):
+                statement, at = statement + "()", end  # `A() : x_{1} {}`: of the constructor's initializers
+                continue
             is_type = re.match(r"(enum|class|struct|union)\b", head)
             at = end
             if is_function:
@@ -55,7 +70,7 @@ def members_of(body: str) -> int:
         if one == ";":
             text = " ".join(statement.split())
             text = re.sub(r"^((public|protected|private)\s*:\s*)+", "", text)
-            plain = re.sub(r"RINGBOLT_\w+\([^()]*\)|alignas\([^()]*\)", "", text)
+            plain = re.sub(r"(RINGBOLT_\w+|alignas)\((?:[^()]|\([^()]*\))*\)", "", text)
             plain = re.sub(r"=.*", "", plain)
             while re.search(r"<[^<>]*>", plain):
                 plain = re.sub(r"<[^<>]*>", "", plain)
@@ -71,7 +86,8 @@ def members_of(body: str) -> int:
 def classes_of(text: str):
     """(name, number of data members) of each class that the text defines, nested ones too."""
     text = without_comments(text)
-    for found in re.finditer(r"\b(?:class|struct)\s+(?:\[\[\w+\]\]\s*)?(\w+)[^;{}()]*\{", text):
+    attributes = r"(?:\[\[\w+\]\]\s*|(?:RINGBOLT_\w+|alignas)(?:\([^()]*\))?\s+)*"
+    for found in re.finditer(r"\b(?:class|struct)\s+" + attributes + r"(\w+)[^;{}()]*\{", text):
         if not re.search(r"\benum\s+$", text[:found.start()]):
             end = matching(text, found.end() - 1, "}")
             yield found[1], members_of(text[found.end():end - 1])
@@ -116,6 +132,18 @@ class A final : public B<C> {  // a; b;
   int get() const { return one_; }
   int put(std::map<int, int> all = {}) RINGBOLT_REQUIRES(lock);
   template <class Use> void each(Use use) { use(one_); }
+  void begin(int first = 0) { one_ = first; }
+  int n_;
+  friend bool operator==(const A& a, const A& b) { return a.one_ == b.one_; }
+  int m_;
+  A(int a, int b) : one_(a != b), two_((a <= b)) {}
+  int k_ = 0;
+  explicit A(const B& b) : one_{b.one}, map_{{1, {2, 3}}} { one_ = 4; }
+  int j_;
+  int operator()(std::function<bool(int)> is = [](int one) { return one >= 3; }) const noexcept(false) { return is(1); }
+  int i_;
+  bool operator<=(const A& other) const { return one_ <= other.one_; }
+  int h_ RINGBOLT_GUARDED_BY(part(lock));
  private:
   friend class D;
   int one_ = 1;
@@ -126,9 +154,11 @@ class A final : public B<C> {  // a; b;
   const char* text_ = "a; int b;";
 };
 struct Empty {};
+struct RINGBOLT_CAPABILITY("x") M { bool is_held = false; };
+class RINGBOLT_SCOPED alignas(64) Lock final { M& m_; };
 enum class Colour { red };
 """))
-    expected = {"A": 7, "Inner": 2, "Empty": 0}
+    expected = {"A": 13, "Inner": 2, "Empty": 0, "M": 1, "Lock": 1}
     if told != expected:
         print(f"counted {told}, there are {expected}")
     return int(told != expected)

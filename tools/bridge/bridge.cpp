@@ -125,8 +125,6 @@ void PageThread::answer(std::string page) {
 }  // namespace ringbolt::tools::bridge
 
 namespace ringbolt::tools {
-namespace {}  // namespace
-
 namespace bridge {
 namespace {
 

@@ -7,12 +7,10 @@
 #include <array>
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "base/say.h"
 #include "failure.h"
 #include "node_environment.h"
 #include "pattern.h"

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "bringup/gid_choice.h"
 #include "bringup/survey.h"
+#include "failure.h"
 #include "node_environment.h"
 #include "verbs/codes.h"
 
@@ -133,7 +134,8 @@ Device::Device(const verbs::Library& library, const std::string& name, const Por
 
 uint64_t Device::most_message_bytes() const {
   const uint64_t fits = static_cast<uint64_t>(std::max(limits_.max_qp_wr, 1)) * kFrameBytes;
-  return counts_frames() ? std::min<uint64_t>(attributes_.max_msg_sz, fits) : attributes_.max_msg_sz;
+  const uint64_t most = attributes_.max_msg_sz != 0 ? attributes_.max_msg_sz : fits;  // 0: the port does not say
+  return counts_frames() ? std::min(most, fits) : most;
 }
 
 uint64_t Device::depth_of_message(uint64_t bytes) const {
@@ -146,10 +148,9 @@ OwnedVerbs<ibv_cq> Device::make_cq(uint64_t entries, ibv_comp_channel* channel) 
 
 double Device::port_rate_gbps() const { return verbs::rate_gbps(attributes_.active_width, attributes_.active_speed); }
 
-Region::Region(const Device& device, size_t bytes, unsigned remote_access, const char* fewer) {
-  constexpr size_t kMostBytes = size_t{8} << 30U;
+Region::Region(const Device& device, size_t bytes, unsigned remote_access, const char* fewer, size_t most_bytes) {
   const size_t whole = rounded_up(bytes, kPageBytes);
-  if (whole > kMostBytes) {
+  if (whole > most_bytes) {
     throw ProbeFailure(fmt::format("{} bytes of buffers are too many: give smaller {}", whole, fewer));
   }
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, whole)));

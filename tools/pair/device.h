@@ -7,10 +7,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <span>
 #include <string>
 
-#include "failure.h"
 #include "pair/transport.h"
 #include "verbs/objects.h"
 
@@ -92,8 +90,9 @@ class Device {
 class Region {
  public:
   Region() = default;
-  /// `fewer`: what to give less of, for messages: "-s or -q".
-  Region(const Device& device, size_t bytes, unsigned remote_access, const char* fewer);
+  static constexpr size_t kMostBytes = size_t{8} << 30U;
+  /// `fewer`: what to give less of where it is above `most_bytes`, for messages: "-s or -q".
+  Region(const Device& device, size_t bytes, unsigned remote_access, const char* fewer, size_t most_bytes = kMostBytes);
 
   std::byte* data() const { return memory_.get(); }
   uint64_t address() const { return reinterpret_cast<uintptr_t>(memory_.get()); }

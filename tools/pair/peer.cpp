@@ -1,8 +1,11 @@
 #include "pair/peer.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -201,12 +204,19 @@ std::string Peer::await(std::string_view kind, std::string_view what) {
     if (std::optional<std::string> text = look(kind, what)) {
       return *text;
     }
-    const uint64_t waited = base::now_ns() - std::max(begin, heard_ns_);
-    if (waited >= timeout_ns_) {
-      give_up(what, waited);
+    const uint64_t since = std::max(begin, heard_ns_);
+    const uint64_t left = left_ns(since);
+    if (left == 0) {
+      give_up(what, base::now_ns() - since);
     }
-    wait_readable(fd(), static_cast<int>((timeout_ns_ - waited) / 1'000'000 + 1));
+    wait_readable(fd(), static_cast<int>(left / 1'000'000 + 1));
   }
+}
+
+uint64_t Peer::left_ns(uint64_t since_ns) const {
+  const uint64_t now = base::now_ns();
+  const uint64_t waited = now - std::min(since_ns, now);
+  return std::min(timeout_ns_ - std::min(waited, timeout_ns_), end_ns_ - std::min(now, end_ns_));
 }
 
 void Peer::tell_failure(const std::string& problem) noexcept {
@@ -231,8 +241,9 @@ void Peer::fail(const std::string& problem) {
 }
 
 void Peer::give_up(std::string_view what, uint64_t waited_ns) const {
-  throw ProbeFailure(fmt::format("waited {:.1f} s for {}; {} is connected and silent (--timeout gives it longer)",
-                                 static_cast<double>(waited_ns) / 1e9, what, name_));
+  throw ProbeFailure(fmt::format("waited {:.1f} s for {}{}; {} is connected and silent (--timeout gives it longer)",
+                                 static_cast<double>(waited_ns) / 1e9, what,
+                                 base::now_ns() >= end_ns_ ? ", until the time for all was over" : "", name_));
 }
 
 std::string emit_hello(std::string_view command, const std::vector<HelloEntry>& mine) {

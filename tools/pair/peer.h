@@ -44,7 +44,10 @@ class Peer {
       : channel_(std::move(channel)), name_(std::move(name)), timeout_ns_(timeout_ns) {}
 
   const std::string& name() const { return name_; }
-  uint64_t timeout_ns() const { return timeout_ns_; }
+  /// No wait goes on beyond that time of base::now_ns().
+  void set_end(uint64_t end_ns) { end_ns_ = end_ns; }
+  /// How much longer a wait may take that began then; 0: it is over.
+  uint64_t left_ns(uint64_t since_ns) const;
   /// Readable when a text may have come.
   int fd() const { return channel_.read_fd(); }
 
@@ -76,6 +79,7 @@ class Peer {
   Channel channel_;
   std::string name_;
   uint64_t timeout_ns_;
+  uint64_t end_ns_ = UINT64_MAX;
   uint64_t told_ns_ = 0;                 // when this end last said that it works
   uint64_t heard_ns_ = 0;                // and the peer
   bool knows_stop_ = false;              // both ends are to stop
@@ -91,7 +95,7 @@ struct HelloEntry {
   std::string value;  ///< one line
 };
 
-/// The first text that the ends send each other: "ringbolt COMMAND 1" and a line "name value" for each entry.
+/// The first text that the ends send each other: "ringbolt COMMAND 2" and a line "name value" for each entry.
 std::string emit_hello(std::string_view command, const std::vector<HelloEntry>& mine);
 
 /// Why an end with `mine` can't work with one that said `theirs`: in words, with both values and the flag. Empty: it

@@ -1,7 +1,6 @@
 #include "pair/queue_pair.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>

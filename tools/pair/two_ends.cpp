@@ -222,7 +222,7 @@ EndOutcome outcome_of(std::string_view command, const ProgramEnd& end) {
     }
   }
   if (end.end_text.empty()) {
-    return {std::nullopt, "it hung and was killed", false};
+    return {std::nullopt, std::string(kHung), false};
   }
   const bool is_cut_off = end.exit_code == kSshFailed;  // ringbolt itself never ends so
   const std::string how = is_cut_off ? "was killed there, or ssh has lost the connection" : end.end_text;

@@ -3,11 +3,13 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -56,6 +58,8 @@ struct EndOutcome {
   std::string problem = {};  ///< if there is no result, or it makes no sense
   bool is_echo = false;      ///< the problem is only that the other end has one
 };
+/// The problem of one that said nothing until it was killed.
+inline constexpr std::string_view kHung = "it hung and was killed";
 EndOutcome outcome_of(std::string_view command, const ProgramEnd& end);
 
 /// What came of a run on two nodes.

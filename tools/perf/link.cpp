@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -141,6 +142,10 @@ void Link::connect(const Tuning& tuning) {
     all.push_back(&*credit_queue_pair_);
   }
   theirs_ = pair::connect_all(device_, all, mine_, tuning, peer_);
+  if (theirs_.send_slots < 2) {  // slots_used() would leave it none
+    peer_.fail(
+        fmt::format("{} sends from {} slot, and a measurement takes two at least", peer_.name(), theirs_.send_slots));
+  }
   post_first_receives();  // some devices take none before
   peer_.tell("connected", {depths_.receive_slots});
   const uint64_t window = peer_.numbers_in(peer_.await("connected", "its queue pairs to be connected"), 1)[0];

@@ -4,8 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -57,8 +55,8 @@ class Link {
   uint32_t seed() const { return mine_.seed; }
   uint32_t queue_pairs() const { return static_cast<uint32_t>(queue_pairs_.size()); }
   const QueuePair& queue_pair(uint32_t index) const { return queue_pairs_[index]; }
-  /// Nothing may get lost.
-  bool is_reliable() const { return parameters_.transport == Transport::kRc || !parameters_.may_lose; }
+  /// Nothing may get lost: over RC, and where that is a failure.
+  bool loses_nothing() const { return parameters_.transport == Transport::kRc || !parameters_.may_lose; }
   uint32_t local_key() const { return memory_.local_key(); }
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* receive_cq() const { return receive_cq_.get(); }

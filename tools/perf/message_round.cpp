@@ -50,7 +50,7 @@ int Round::reap(const char* what) {
 
 bool Round::has_lost() {
   constexpr uint64_t kLostNs = 50'000'000;
-  if (!patience_.wait() || link_.is_reliable() || patience_.silent_ns() <= kLostNs) {
+  if (!patience_.wait() || link_.loses_nothing() || patience_.silent_ns() <= kLostNs) {
     return false;
   }
   patience_.renew();
@@ -87,7 +87,7 @@ std::optional<uint64_t> MessageRound::take() {
     if (const auto wrong = find_damage(message, link_.theirs().seed, number, source, check)) {
       peer_.fail(fmt::format("message {} of {} bytes is damaged from byte {} on", number, message.size(), *wrong));
     }
-    if (number != expected_ && link_.is_reliable()) {
+    if (number != expected_ && link_.loses_nothing()) {
       peer_.fail(fmt::format("message {} came where {} was due", number, expected_));
     }
   }
@@ -183,7 +183,7 @@ void WriteRound::answer_all() {
       // The peer gives up what is lost and goes on with the next.
       const uint64_t newest = sequence_in(link_.receive_slot(0, 0), number + 1) - 1;
       const bool is_later = newest > number && newest - number < 64;
-      number = !link_.is_reliable() && is_later ? newest : number;
+      number = !link_.loses_nothing() && is_later ? newest : number;
     }
   }
 }

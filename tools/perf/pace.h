@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "failure.h"
 #include "pair/peer.h"
 #include "perf/link.h"
 #include "perf/parameters.h"
@@ -12,8 +13,8 @@
 namespace ringbolt::tools::perf {
 
 /// When a run is long enough: after so many operations or so much time, and never before kLeastRunNs; bounded, with the
-/// first of both, after one operation at least; or with the first
-/// operation after somebody wants it to stop. Not thread-safe.
+/// first of both, after one operation at least; or with the first operation after somebody wants it to stop. Not
+/// thread-safe.
 class Pace {
  public:
   explicit Pace(const Parameters& parameters)
@@ -60,9 +61,10 @@ class Patience {
 
   /// After a poll that brought nothing. Mostly cheap. Returns true when it has looked at the clock and the peer, which
   /// is the time for the caller to look at rare things too. Throws ProbeFailure when the peer is gone or has failed,
-  /// or nothing came for as long as the peer's timeout.
+  /// or nothing came for as long as the peer may be awaited; or, of a bounded run that is to stop, for a second.
   bool wait() {
     constexpr uint32_t kCheap = 256;
+    constexpr uint64_t kStoppedNs = 1'000'000'000;  // who stops `matrix` is not after what may still come
     link_.doze();
     if (++fruitless_ % kCheap != 0 && !link_.has_events()) {
       return false;
@@ -70,7 +72,10 @@ class Patience {
     const uint64_t now = base::now_ns();
     since_ns_ = since_ns_ == 0 ? now : since_ns_;
     (void)peer_.look("nothing", what_);
-    if (now - since_ns_ > peer_.timeout_ns()) {
+    if (is_stopped() && link_.parameters().most_s > 0 && now - since_ns_ > kStoppedNs) {
+      throw ProbeFailure("it was interrupted");
+    }
+    if (peer_.left_ns(since_ns_) == 0) {
       peer_.give_up(what_, now - since_ns_);
     }
     return true;

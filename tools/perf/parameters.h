@@ -52,7 +52,7 @@ struct Tuning : pair::PortChoice {
   double line_rate_gbps = -1;  ///< -1: pair::line_rate_gbps() of the ends; 0: none, nothing is judged
 };
 
-/// Less than this is not worth a figure: the run goes on until it has taken so long.
+/// Less than this is not worth a figure: the run goes on until it has taken so long, except where `most_s` is set.
 inline constexpr uint64_t kLeastRunNs = 10'000'000;
 
 const char* text_of(Operation operation);  ///< "send"

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -16,8 +15,8 @@
 #include "pair/peer.h"
 #include "pair/two_ends.h"
 #include "perf/counters.h"
-#include "perf/latency.h"
 #include "perf/link.h"
+#include "perf/measure.h"
 #include "perf/parameters.h"
 #include "perf/result.h"
 #include "progress_line.h"

@@ -10,9 +10,11 @@
 
 #include "base/clock.h"
 #include "commands.h"
+#include "failure.h"
 #include "pair/two_ends.h"
-#include "perf/latency.h"
 #include "perf/link.h"
+#include "perf/measure.h"
+#include "stop.h"
 
 namespace ringbolt::tools::perf {
 namespace {
@@ -53,6 +55,38 @@ pair::Transport common_transport(const pair::Device& device, Peer& peer) {
   return device.has_rc() && has_rc ? Transport::kRc : Transport::kUc;
 }
 
+/// As many messages under way as fill a cable with delay, too, within a bound of memory.
+Tuning stream_tuning(uint64_t size_bytes) {
+  constexpr uint64_t kUnderWayBytes = uint64_t{15} << 20U;
+  constexpr uint64_t kMostUnderWay = 64;
+  const uint64_t depth = std::clamp<uint64_t>(kUnderWayBytes / std::max<uint64_t>(size_bytes, 1), 2, kMostUnderWay);
+  Tuning tuning;
+  tuning.tx_depth = tuning.rx_depth = static_cast<uint32_t>(depth);
+  return tuning;
+}
+
+// A link is made before the time counts for which a thread waits for a processor: to set it up is not measured.
+
+void measure_round_trips(Link&& link, bool is_mine, Peer& peer, Progress& progress, ProbeReport& report) {
+  (is_mine ? report.starved_ppm.asking : report.starved_ppm.answering) = starved_ppm_of([&] {
+    if (const auto found = measure_latency(link, peer, is_mine, progress)) {
+      report.latency_us = found->p50_us;
+      report.latency_p99_us = found->p99_us;
+      report.latency_most_us = found->most_us;
+      report.rounds = found->rounds;
+    }
+  });
+}
+
+void measure_stream(Link&& link, bool is_mine, Peer& peer, Progress& progress, ProbeReport& report) {
+  (is_mine ? report.starved_ppm.sending : report.starved_ppm.receiving) = starved_ppm_of([&] {
+    for (const BandwidthFigures& found : measure_bandwidth(link, peer, is_mine, progress)) {
+      report.verified_bytes = found.verified_bytes;
+      report.duration_ns = found.duration_ns;
+    }
+  });
+}
+
 ProbeReport measure_both_ways(const ProbeOptions& options, Peer& peer, Progress& progress, bool is_first) {
   const verbs::Library verbs = pair::open_verbs(options.library);
   const pair::Device device(verbs, options.device, {});
@@ -68,24 +102,12 @@ ProbeReport measure_both_ways(const ProbeOptions& options, Peer& peer, Progress&
   ProbeReport report;
   report.is_reliable = parameters.transport == Transport::kRc;
   for (const bool is_mine : {is_first, !is_first}) {
-    (is_mine ? report.starved_ppm.asking : report.starved_ppm.answering) = starved_ppm_of([&] {
-      parameters.iterations = options.rounds;
-      Link link(device, parameters, {}, {sizeof(uint64_t), true}, peer);
-      if (const auto found = measure_latency(link, peer, is_mine, progress)) {
-        report.latency_us = found->p50_us;
-        report.latency_p99_us = found->p99_us;
-        report.latency_most_us = found->most_us;
-        report.rounds = found->rounds;
-      }
-    });
-    (is_mine ? report.starved_ppm.sending : report.starved_ppm.receiving) = starved_ppm_of([&] {
-      parameters.iterations = options.messages;
-      Link link(device, parameters, {}, {options.size_bytes, false}, peer);
-      for (const BandwidthFigures& found : measure_bandwidth(link, peer, is_mine, progress)) {
-        report.verified_bytes = found.verified_bytes;
-        report.duration_ns = found.duration_ns;
-      }
-    });
+    parameters.iterations = options.rounds;
+    measure_round_trips(Link(device, parameters, {}, {sizeof(uint64_t), true}, peer), is_mine, peer, progress, report);
+    parameters.iterations = options.messages;
+    const Tuning tuning = stream_tuning(options.size_bytes);
+    measure_stream(Link(device, parameters, tuning, {options.size_bytes, false}, peer), is_mine, peer, progress,
+                   report);
   }
   return report;
 }
@@ -97,6 +119,8 @@ int ringbolt::tools::probe(const ProbeOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   return pair::answer_as_end("probe", options, static_cast<uint64_t>(options.timeout_s * 1e9),
                              [&](pair::Peer& peer, Progress& progress, bool is_client) {
+                               // Who started this waits little longer, and then takes its silence for a hang.
+                               peer.set_end(base::now_ns() + static_cast<uint64_t>(options.timeout_s * 1e9));
                                return to_line(perf::measure_both_ways(options, peer, progress, is_client));
                              });
 }

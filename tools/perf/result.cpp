@@ -1,6 +1,5 @@
 #include "perf/result.h"
 
-#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -66,7 +65,7 @@ bool Sender::advance() {
   }
   if (has_worked) {
     fruitless_ = 0;
-  } else if (!link_.is_reliable() && ++fruitless_ % 1024 == 0) {
+  } else if (!link_.loses_nothing() && ++fruitless_ % 1024 == 0) {
     look_for_loss();
   }
   change_phase();
@@ -251,7 +250,7 @@ void Receiver::take_message(uint32_t index, uint32_t slot, uint32_t length) {
   uint64_t sequence = lane.next;
   if (check_ != Check::kNone) {
     sequence = sequence_in(message, lane.next);
-    if (sequence != lane.next && (link_.is_reliable() || sequence < lane.next)) {
+    if (sequence != lane.next && (link_.loses_nothing() || sequence < lane.next)) {
       peer_.fail(fmt::format("message {} on queue pair {} came where {} was due", sequence, index, lane.next));
     }
     check(index, message, sequence);
@@ -268,13 +267,13 @@ void Receiver::take_notice(uint32_t index, uint32_t slot) {
   Link::Word word;
   std::memcpy(&word, link_.notice_slot(index, slot).data(), sizeof word);
   link_.post_notice_receive(index, slot);
-  if (word.count > lane.next + window_ && link_.is_reliable()) {
+  if (word.count > lane.next + window_ && link_.loses_nothing()) {
     peer_.fail(fmt::format("a notice tells of {} messages where {} were due at most", word.count, lane.next + window_));
   }
   for (; lane.next < word.count; ++lane.next) {
     const std::span<std::byte> message = link_.receive_slot(index, lane.next % window_);
     // Of an unreliable WRITE that never came the slot still holds what was there before.
-    if (!link_.is_reliable() && check_ != Check::kNone &&
+    if (!link_.loses_nothing() && check_ != Check::kNone &&
         !has_stamp(message, stamp_of(link_.theirs().seed, lane.next))) {
       ++receipt_.lost;
       continue;
@@ -307,7 +306,7 @@ void Receiver::when_idle() {
     return;
   }
   for (uint32_t index = 0; index < lanes_.size(); ++index) {
-    if (!link_.is_reliable() && fruitless_ % kRepeat == 0) {
+    if (!link_.loses_nothing() && fruitless_ % kRepeat == 0) {
       lanes_[index].credited = lanes_[index].next - std::min<uint64_t>(lanes_[index].next, 1);
     }
     acknowledge(index, 1);
@@ -327,7 +326,7 @@ bool Receiver::is_done() {
   }
   const bool has_all =
       std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.next >= lane.posted; });
-  if (has_all || link_.is_reliable()) {
+  if (has_all || link_.loses_nothing()) {
     return has_all;
   }
   // The sender has waited for a credit in vain before it ended.

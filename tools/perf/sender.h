@@ -1,8 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
+#include <span>
 #include <vector>
 
 #include "pair/peer.h"

@@ -58,7 +58,11 @@ void measure_part(const LiveCluster& live, const std::vector<uint32_t>& members,
   const double patience_s = kMeetingS + options.timeout_s * static_cast<double>(n_pairs);
   const Captured done =
       run_captured(launch_of(live, members, options, patience_s), "", patience_s + kMeetingS, watch.is_stopped);
+  const auto is_node = [&](uint32_t node) { return node < live.model.nodes.size(); };
   for (Report& report : parse(done.output)) {
+    if (!std::ranges::all_of(report.through, is_node)) {
+      continue;  // of no rank of this cluster
+    }
     const std::pair key(report.from, report.to);
     figures.insert_or_assign(key, std::move(report));
   }

@@ -23,9 +23,6 @@
 namespace ringbolt::tools::relayed {
 namespace {
 
-/// The other side of it.
-void answer(Group& group, uint32_t peer, const RelayProbeOptions& options);
-
 constexpr uint64_t kWarmUpRounds = 50;
 constexpr size_t kMostBatchBytes = size_t{16} << 20U;
 constexpr uint64_t kMostBatch = 8;
@@ -190,6 +187,7 @@ void measure(Group& group, uint32_t peer, const RelayProbeOptions& options, Prob
   stream(line, options, report);
 }
 
+/// The other side of it.
 void answer(Group& group, uint32_t peer, const RelayProbeOptions& options) {
   Line line(group, peer, options);
   answer_rounds(line);

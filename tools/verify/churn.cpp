@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 
@@ -8,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "failure.h"
+#include "stop.h"
 #include "verify/context.h"
 #include "verify/rig.h"
 #include "verify/stamp.h"

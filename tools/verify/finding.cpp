@@ -2,8 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace ringbolt::tools::verify {
+namespace {
+
+/// Counts may come from another end, and none of them may make a large sum a small one.
+uint64_t saturating_sum(uint64_t a, uint64_t b) { return a + std::min(b, UINT64_MAX - a); }
+
+}  // namespace
 
 const char* text_of(Kind kind) {
   constexpr std::array<const char*, static_cast<size_t>(Kind::kCount)> kTexts{
@@ -13,9 +20,13 @@ const char* text_of(Kind kind) {
 }
 
 Tally::Tally(const Counts& counts, std::vector<Finding> findings)
-    : counts_(counts),
-      total_(std::accumulate(counts.begin(), counts.end(), uint64_t{0})),
-      findings_(std::move(findings)) {}
+    : counts_(counts), total_(std::accumulate(counts.begin(), counts.end(), uint64_t{0}, saturating_sum)) {
+  for (Finding& one : findings) {
+    if (has_room(one.kind)) {
+      findings_.push_back(std::move(one));
+    }
+  }
+}
 
 bool Tally::has_room(Kind kind) const {
   return static_cast<size_t>(std::count_if(findings_.begin(), findings_.end(),
@@ -23,8 +34,9 @@ bool Tally::has_room(Kind kind) const {
 }
 
 void Tally::add(Kind kind, std::string text, uint64_t times) {
-  counts_[static_cast<size_t>(kind)] += times;
-  total_ += times;
+  uint64_t& count = counts_[static_cast<size_t>(kind)];
+  count = saturating_sum(count, times);
+  total_ = saturating_sum(total_, times);
   if (times > 0 && has_room(kind)) {
     findings_.push_back({kind, std::move(text)});
   }
@@ -32,9 +44,9 @@ void Tally::add(Kind kind, std::string text, uint64_t times) {
 
 void Tally::add(const Tally& other) {
   for (size_t i = 0; i < counts_.size(); ++i) {
-    counts_[i] += other.counts_[i];
+    counts_[i] = saturating_sum(counts_[i], other.counts_[i]);
   }
-  total_ += other.total_;
+  total_ = saturating_sum(total_, other.total_);
   for (const Finding& one : other.findings_) {
     if (has_room(one.kind)) {
       findings_.push_back(one);

@@ -43,12 +43,12 @@ struct Finding {
 /// Everything that an end has found, and the words for the first of each kind. Not thread-safe.
 class Tally {
  public:
-  /// Of each kind so many texts are kept; all are counted.
+  /// Of each kind so many texts are kept; all are counted, up to the largest number.
   static constexpr size_t kMostTexts = 5;
   using Counts = std::array<uint64_t, static_cast<size_t>(Kind::kCount)>;
 
   Tally() = default;
-  /// What counts() and findings() of another one were.
+  /// What counts() and findings() of another one were; of findings as many as it would keep.
   Tally(const Counts& counts, std::vector<Finding> findings);
 
   void add(Kind kind, std::string text, uint64_t times = 1);

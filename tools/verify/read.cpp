@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "verify/arrivals.h"
 #include "verify/context.h"
 #include "verify/step.h"

@@ -49,5 +49,31 @@ TEST(VerifyResult, a_finding_of_no_known_kind_is_refused) {
   EXPECT_FALSE(parse_tally(text.replace(at, 8, "\"kind\":18")));
 }
 
+TEST(VerifyResult, of_each_kind_no_more_findings_are_taken_than_are_kept) {
+  const std::vector<Finding> six(6, Finding{Kind::kOrder, "late"});
+  Tally::Counts counts{};
+  counts[static_cast<size_t>(Kind::kOrder)] = 6;
+  Tally tally(counts, six);
+  EXPECT_EQ(tally.findings().size(), Tally::kMostTexts);
+  EXPECT_EQ(tally.total(), 6U);
+  tally.add(Kind::kLost, "another kind");
+  EXPECT_EQ(tally.findings().size(), Tally::kMostTexts + 1);
+}
+
+TEST(VerifyResult, counts_stay_at_the_largest_number) {
+  Tally::Counts counts{};
+  counts[static_cast<size_t>(Kind::kLost)] = UINT64_MAX;
+  counts[static_cast<size_t>(Kind::kOrder)] = 1;
+  Tally tally(counts, {});
+  EXPECT_EQ(tally.total(), UINT64_MAX) << "0 would be a clean run";
+  tally.add(Kind::kLost, "one more");
+  EXPECT_EQ(tally.total(), UINT64_MAX);
+  EXPECT_EQ(tally.count(Kind::kLost), UINT64_MAX);
+  tally.add(Tally(counts, {}));
+  EXPECT_EQ(tally.total(), UINT64_MAX);
+  EXPECT_EQ(tally.count(Kind::kLost), UINT64_MAX);
+  EXPECT_EQ(tally.count(Kind::kOrder), 2U);
+}
+
 }  // namespace
 }  // namespace ringbolt::tools::verify

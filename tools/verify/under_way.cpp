@@ -15,7 +15,7 @@ uint64_t UnderWay::complete(uint32_t id, Tally& tally) {
   const auto ahead = static_cast<int32_t>(id - static_cast<uint32_t>(completed_));
   const uint64_t number = completed_ + static_cast<uint64_t>(static_cast<int64_t>(ahead));
   if (number >= posted_) {  // also what would be before the first
-    tally.add(Kind::kUnasked, fmt::format("{}: a completion of a {} that was not posted (id {:#x})", name_, kind_, id));
+    tally.add(Kind::kUnasked, fmt::format("{}: a completion of no {} that was posted (id {:#x})", name_, kind_, id));
     return 0;
   }
   if (number < completed_ || early_.count(number) != 0) {
@@ -68,7 +68,7 @@ Batch::Over Batch::judge(const ibv_wc& completion) {
   const auto index = static_cast<uint32_t>(completion.wr_id >> 32U);
   if (index >= lanes_.size()) {
     context_.tally.add(Kind::kUnasked,
-                       fmt::format("{}: a completion of a {} that was not posted", rig_.name(index), kind_));
+                       fmt::format("{}: a completion of no {} that was posted", rig_.name(index), kind_));
     return {};
   }
   UnderWay& lane = lanes_[index];

@@ -43,7 +43,7 @@ TEST(UnderWay, what_completed_already_is_unasked) {
 TEST(UnderWay, what_was_never_posted_is_unasked) {
   Posted all(1);
   EXPECT_EQ(all.complete(1), 0U);
-  EXPECT_THAT(all.tally.findings()[0].text, HasSubstr("a completion of a send that was not posted (id 0x1)"));
+  EXPECT_THAT(all.tally.findings()[0].text, HasSubstr("a completion of no send that was posted (id 0x1)"));
   EXPECT_EQ(all.complete(0), 1U);
   EXPECT_EQ(all.complete(1), 0U);
   EXPECT_EQ(all.tally.count(Kind::kUnasked), 2U);

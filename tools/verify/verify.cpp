@@ -37,10 +37,6 @@ struct Request {
   double stall_s = 5;
 };
 
-/// One end's whole part. The client decides what is done; both get the same result, or, if it breaks off, what each
-/// knows. A refusal is in the result. Throws UsageError if the ends were asked for different things.
-Result run_session(const Request& request, pair::Peer& peer, bool is_client, Progress& progress);
-
 constexpr std::array kModes{Mode::kStream, Mode::kWrite, Mode::kRead, Mode::kAtomic, Mode::kChurn};
 
 bool is_mode(const std::string& word) { return word == "soak" || pair::named(word, kModes); }
@@ -378,6 +374,8 @@ class Session {
   bool has_shared_ = false;
 };
 
+/// One end's whole part. The client decides what is done; both get the same result, or, if it breaks off, what each
+/// knows. A refusal is in the result. Throws UsageError if the ends were asked for different things.
 Result run_session(const Request& request, Peer& peer, bool is_client, Progress& progress) {
   return Session(request, peer, is_client, progress).run();
 }

@@ -4,13 +4,10 @@
 #include <time.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "base/say.h"
 
 namespace ringbolt::tools::verify {
 

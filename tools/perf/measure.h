@@ -16,8 +16,6 @@ using pair::Peer;
 /// At the client: the figures. At the server: nothing. Throws ProbeFailure.
 std::optional<LatencyFigures> measure_latency(Link& link, Peer& peer, bool is_client, Progress& progress);
 
-using pair::Peer;
-
 /// Measures bandwidth over a link, at both ends at once. At the client: a figure for each direction. At the server:
 /// nothing. Throws ProbeFailure.
 std::vector<BandwidthFigures> measure_bandwidth(Link& link, Peer& peer, bool is_client, Progress& progress);

@@ -1,15 +1,12 @@
-#include "perf/latency.h"
+#include "perf/measure.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstring>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "failure.h"
 #include "perf/fetch.h"
 #include "perf/histogram.h"
 #include "perf/message_round.h"

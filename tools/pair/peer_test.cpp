@@ -1,0 +1,69 @@
+#include "pair/peer.h"
+
+#include <sys/socket.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+
+namespace ringbolt::tools::pair {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kHourNs = 3'600'000'000'000;
+
+/// A peer that is connected and says nothing.
+class SilentPeer : public testing::Test {
+ protected:
+  void SetUp() override {
+    int fds[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    ours_ = base::UniqueFd(fds[0]);
+    theirs_ = base::UniqueFd(fds[1]);
+  }
+  Peer peer(uint64_t timeout_ns) const { return {Channel(ours_.get(), ours_.get()), "n7", timeout_ns}; }
+
+ private:
+  base::UniqueFd ours_;
+  base::UniqueFd theirs_;
+};
+
+TEST_F(SilentPeer, is_awaited_until_the_end_of_all_however_long_one_wait_may_take) {
+  Peer silent = peer(kHourNs);
+  silent.set_end(base::now_ns());
+  try {
+    silent.await("hello", "its parameters");
+    FAIL() << "it said nothing";
+  } catch (const ProbeFailure& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("for its parameters, until the time for all was over; n7 is connected"));
+    EXPECT_FALSE(failure.is_echo());
+  }
+}
+
+TEST_F(SilentPeer, is_awaited_as_long_as_one_wait_may_take_however_far_the_end_is) {
+  Peer silent = peer(0);
+  silent.set_end(base::now_ns() + kHourNs);
+  try {
+    silent.await("hello", "its parameters");
+    FAIL() << "it said nothing";
+  } catch (const ProbeFailure& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("for its parameters; n7 is connected and silent"));
+  }
+}
+
+TEST_F(SilentPeer, leaves_the_lesser_of_both_times) {
+  Peer silent = peer(kHourNs);
+  const uint64_t now = base::now_ns();
+  EXPECT_GT(silent.left_ns(now), kHourNs / 2);
+  silent.set_end(now + kHourNs / 4);
+  EXPECT_LE(silent.left_ns(now), kHourNs / 4);
+  EXPECT_EQ(silent.left_ns(now - kHourNs), 0U);
+  silent.set_end(now - 1);
+  EXPECT_EQ(silent.left_ns(now), 0U);
+}
+
+}  // namespace
+}  // namespace ringbolt::tools::pair
