@@ -42,8 +42,8 @@ void Rig::lay_out(uint64_t seed) {
   area_offset_ = pair::Region::rounded_up(at, pair::Region::kPageBytes);
   area_stride_ = whole_lines(shape_.area_bytes) + (shape_.area_bytes == 0 ? 0 : 2 * kGuardBytes);
   const size_t bytes = area_offset_ + area_stride_ * step_.queue_pairs + kLineBytes;
-  constexpr size_t kMostBytes = size_t{4} << 30U;
-  memory_ = pair::Region(device_, bytes, shape_.access, "--max, -t, -r or -q", kMostBytes);
+  constexpr size_t kMostRigBytes = size_t{4} << 30U;
+  memory_ = pair::Region(device_, bytes, shape_.access, "--max, -t, -r or -q", kMostRigBytes);
   fill({memory_.data() + area_offset_, area_stride_ * step_.queue_pairs}, 0, mixed(seed));
   for (uint32_t index = 0; index < step_.queue_pairs; ++index) {
     for (uint32_t slot = 0; slot < shape_.receives; ++slot) {
