@@ -225,8 +225,9 @@ class Plan(CommandCase):
             self.assertEqual(len(ends), n_nodes * n_ports // 2 * 2)
 
     def test_dense_cablings_lack_only_the_cables_that_they_must(self):
-        for n_nodes, n_ports, *more in ((64, 62), (56, 51), (40, 38), (66, 63), (180, 178), (64, 125),
-                                        (40, 38, "--shape", "random"), (65, 60, "--shape", "random")):
+        for n_nodes, n_ports, *more in ((64, 62), (64, 58), (56, 51), (48, 45), (40, 38), (66, 63), (100, 98),
+                                        (180, 178), (64, 125), (40, 38, "--shape", "random"),
+                                        (65, 60, "--shape", "random")):
             with self.subTest((n_nodes, n_ports, *more)):
                 if "SANITIZED" in os.environ and n_nodes > 40:
                     self.skipTest(COMPUTES_LONG)
@@ -236,9 +237,8 @@ class Plan(CommandCase):
                 self.assertEqual(len(plan["cables"]), n_nodes * n_ports // 2)
                 counts = collections.Counter(end.split(":")[0] for one in plan["cables"] for end in one["between"])
                 self.assertEqual(set(counts.values()), {n_ports})
-        if "SANITIZED" not in os.environ:
-            self.assertIn("what a cut costs in rates is not computed: 1984 cables times 64 nodes",
-                          " ".join(self.of(64, 62)["notes"]))
+                if (n_nodes, n_ports) == (64, 62):
+                    self.assertIn("what a cut costs in rates is not computed: 1984 cables times 64 nodes", " ".join(plan["notes"]))
         path = self.root.parent / f"{self.root.name}-dense.json"
         self.addCleanup(path.unlink, missing_ok=True)
         path.write_text(json.dumps({"ringbolt": 1, "nodes": [

@@ -33,11 +33,13 @@ class Cut(ranks.GroupCase):
 
     def test_of_one_of_two_rails(self):
         group = self.join("ring:2", 2)
-        self.all_say(group, f"call all_reduce count={1000000 // ranks.SLOWNESS} times=30")  # mostly made and compared: 8 s
+        self.all_say(group, f"call all_reduce count={1000000 // ranks.SLOWNESS} times=60")
         for rank in group:
             rank.expect("running")
         self.call("cut", "n0:rdma_en2-n1:rdma_en3")
         time.sleep(2)
+        for rank in group:
+            self.assertTrue(rank.lines.empty(), "all calls were over before the rail was healed")
         self.call("heal", "n0:rdma_en2-n1:rdma_en3")
         for rank in group:
             done = rank.expect("done", "failed", timeout=200)

@@ -27,7 +27,9 @@ class Vanish(NamespaceCase):
         client = self.start_on(1, "stdbuf", "-oL", *words, "10.77.0.1")
         while (line := client.stdout.readline()) and not line.split()[:1] == ["65536"]:
             pass
-        self.assertTrue(line, "the client ended before its peer did")
+        if not line:
+            said, complaint = client.communicate(timeout=command.PATIENCE_S)
+            self.fail(f"the client ended before its peer did: {said}{complaint}")
         return server, client
 
     def client_fails(self, client):
