@@ -1,14 +1,17 @@
 """Packages on bare releases of Debian: installed by each means, used by that release's own programs.
 
-    distribution_test.py SOURCE BUILD_FOLDER SUITE ARCH [programs]
+    distribution_test.py SOURCE BUILD_FOLDER SUITE ARCH [programs|built]
 
-Makes the packages if they are not there (scripts/package), and the release's root, once. Without `programs`: dpkg, tar and pip
-on a bare system. With: that release's programs for RDMA, unmodified, on our libraries. Exit status 77: skipped, with the reason.
+Makes the packages if they are not there (scripts/package), and the release's root, once. Without a third word: dpkg, tar and pip
+on a bare system. `programs`: that release's programs for RDMA, unmodified, on the packages' libraries. `built`: a few of them, on
+what BUILD_FOLDER/release installs, for releases whose C library is no older than this system's. Exit status 77: skipped, with
+the reason.
 """
 
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -16,13 +19,18 @@ import unittest
 import chroot
 
 SOURCE, BUILD, SUITE, ARCH = (pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), *sys.argv[3:5])
-PROGRAMS = "programs" in sys.argv[5:]
+MODE = sys.argv[5] if sys.argv[5:] else "bare"
 MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}[ARCH]
 MOST_INSTALLED_MB, MOST_INSTALL_S = 25, 10
 EMULATED = ARCH != chroot.own_arch()
 # What installs and compiles; the rest of a bare system is what debootstrap gives.
 BARE = ("python3", "python3-pip", "gcc", "libc6-dev", "pkg-config", "iproute2")
-OTHERS = ("ibverbs-utils", "rdmacm-utils", "perftest", "ucx-utils", "libfabric-bin", "python3-pyverbs", "openmpi-bin", "procps", "libopenmpi-dev", "libucx-dev")
+BASIC = ("ibverbs-utils", "rdmacm-utils", "perftest", "procps")
+OTHERS = (*BASIC, "ucx-utils", "libfabric-bin", "python3-pyverbs", "openmpi-bin", "libopenmpi-dev", "libucx-dev")
+# The libraries that packages carry in themselves and a build takes from the system.
+SHARED = ("python3", "libsodium23", "libsmartcols1", "libuv1t64" if SUITE == "trixie" else "libuv1")
+WITHIN = {"bare": BARE, "programs": BARE + OTHERS, "built": SHARED + BASIC}[MODE]
+ROOTS = BUILD / "roots" / MODE
 
 COMPILED = """
 gcc /given/all_reduce.c $(PKG_CONFIG_PATH={prefix}/lib/pkgconfig pkg-config --cflags --libs ringbolt) -o /tmp/all_reduce
@@ -37,7 +45,7 @@ def setUpModule():
     try:
         EMULATION = chroot.Emulation(ARCH)
         unittest.addModuleCleanup(EMULATION.end)
-        chroot.base(BUILD / "roots/programs" if PROGRAMS else BUILD / "roots/bare", SUITE, ARCH, BARE + OTHERS * PROGRAMS)
+        chroot.base(ROOTS, SUITE, ARCH, WITHIN)
     except chroot.CannotBeHad as reason:
         print(f"skipped: {reason}")
         sys.exit(77)
@@ -55,7 +63,7 @@ KNOWN = {
 
 class Distribution(unittest.TestCase):
     def setUp(self):
-        self.root = BUILD / ("roots/programs" if PROGRAMS else "roots/bare") / f"{SUITE}-{ARCH}"
+        self.root = ROOTS / f"{SUITE}-{ARCH}"
         folder = tempfile.TemporaryDirectory(prefix="rbt-", dir="/tmp")
         self.addCleanup(folder.cleanup)
         self.given = pathlib.Path(folder.name) / "given"
@@ -63,6 +71,9 @@ class Distribution(unittest.TestCase):
         self.given.mkdir()
         for file in ("examples/collectives/all_reduce.c", "examples/python/all_reduce.py"):
             shutil.copy2(SOURCE / file, self.given)
+        if MODE == "built":
+            subprocess.run(("cmake", "--install", BUILD / "release", "--prefix", self.given / "usr"), check=True, stdout=subprocess.DEVNULL)
+            return
         for file in (BUILD / "packages").iterdir():
             if f"_{ARCH}." in file.name or f"{MACHINE}." in file.name:
                 if "dbgsym" not in file.name and "-debug" not in file.name:
@@ -73,11 +84,23 @@ class Distribution(unittest.TestCase):
         self.assertEqual(status, 0, f"{script}\n{output[-4000:]}")
         return output
 
-    def install_deb(self):
+    def install(self):
+        if MODE == "built":
+            return "cp -R /given/usr/. /usr\n"
         return "dpkg -i --force-depends /given/*.deb > /dev/null\n" if EMULATED else "dpkg -i /given/*.deb > /dev/null\n"
 
+    def used(self, driver, *words, before="", timeout_s=600):
+        """Runs a driver of tests/interop, which runs that release's own programs, unmodified, on our libraries."""
+        shutil.copytree(SOURCE / "tests/interop", self.given / "interop")
+        script = (f"{self.install()}{before}\npython3 -B /given/interop/{driver}.py --lib /usr/lib/ringbolt "
+                  f"--ringbolt /usr/bin/ringbolt --place default {' '.join(words)}")
+        _, output = chroot.run(self.root, self.given, self.work, script, EMULATED, timeout_s)
+        self.assertRegex(output, r"== .*: [1-9]\d* ok", script)
+        failed = set(re.findall(r"^   failed: (.*)$", output, re.MULTILINE))
+        self.assertEqual(failed, KNOWN.get((SUITE, driver), set()), output[-6000:])
 
-@unittest.skipIf(PROGRAMS, "of a bare system")
+
+@unittest.skipIf(MODE != "bare", "of a bare system")
 class Bare(Distribution):
     def timed(self, install):
         """The same as installing, and says how long it took; an emulator's time is nobody's."""
@@ -88,8 +111,8 @@ class Bare(Distribution):
         return took_ms
 
     def test_deb(self):
-        self.timed(self.install_deb())
-        output = self.inside(self.install_deb() + COMPILED.format(prefix="/usr") +
+        self.timed(self.install())
+        output = self.inside(self.install() + COMPILED.format(prefix="/usr") +
                              "du -sk /usr/lib/ringbolt /usr/lib/libringbolt* /usr/lib/libnccl* /usr/bin/ringbolt | awk '{s += $1} END {print s, \"KB\"}'\n"
                              "dpkg -r libringbolt-dev ringbolt libringbolt0 > /dev/null; ! test -e /usr/lib/ringbolt")
         self.assertEqual(output.count("rank "), 3, output)
@@ -125,19 +148,8 @@ class Bare(Distribution):
         self.assertEqual(output.count("every element is 10"), 4, output)
 
 
-@unittest.skipUnless(PROGRAMS, "of a system with programs for RDMA")
+@unittest.skipIf(MODE == "bare", "of a system with programs for RDMA")
 class Programs(Distribution):
-    """That release's own programs, unmodified, as tests/interop runs those of this system."""
-
-    def used(self, driver, *words, before="", timeout_s=600):
-        shutil.copytree(SOURCE / "tests/interop", self.given / "interop")
-        script = (f"{self.install_deb()}{before}\npython3 -B /given/interop/{driver}.py --lib /usr/lib/ringbolt "
-                  f"--ringbolt /usr/bin/ringbolt --place default {' '.join(words)}")
-        _, output = chroot.run(self.root, self.given, self.work, script, EMULATED, timeout_s)
-        self.assertRegex(output, r"== .*: [1-9]\d* ok", script)
-        failed = set(re.findall(r"^   failed: (.*)$", output, re.MULTILINE))
-        self.assertEqual(failed, KNOWN.get((SUITE, driver), set()), output[-6000:])
-
     def test_devices(self):
         self.used("devices")
 
@@ -150,6 +162,9 @@ class Programs(Distribution):
     def test_rdma_cm(self):
         self.used("rdmacm")
 
+
+@unittest.skipIf(MODE != "programs", "of a system with libraries over RDMA")
+class Libraries(Distribution):
     def test_ucx(self):
         if SUITE == "trixie":
             self.skipTest("its ucx_perftest is a program for MPI unless its input is a terminal; test_mpi has UCX in it")
