@@ -11,6 +11,7 @@
 namespace ringbolt::base {
 
 template <class T>
+// By memcpy, since the offset need not be aligned.
 T get_le(std::span<const std::byte> in, size_t at) {
   static_assert(std::is_unsigned_v<T> && std::endian::native == std::endian::little);
   T value;

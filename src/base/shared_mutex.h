@@ -18,7 +18,8 @@ class RINGBOLT_CAPABILITY("shared_mutex") SharedMutex {
   std::shared_mutex mutex_;
 };
 
-/// Reads until the end of the scope.
+/// Reads until the end of the scope. Not to be taken twice by one thread: a writer that waits in between would block
+/// both for good.
 class RINGBOLT_SCOPED_CAPABILITY SharedLock {
  public:
   explicit SharedLock(SharedMutex& mutex) RINGBOLT_ACQUIRE_SHARED(mutex) : mutex_(mutex) { mutex_.lock_shared(); }

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "RINGBOLT_";
 
+// As in docs/environment.md, in the order of their names. Paths, names and lists take anything here, and are checked
+// where they are used.
 constexpr auto kVariables = std::to_array<OwnVariable>({
     {"RINGBOLT_ADDR_"},
     {"RINGBOLT_BIND"},
@@ -77,6 +79,8 @@ std::string objection_to_name(std::string_view name) {
   size_t nearest = most + 1;
   for (const OwnVariable& one : kVariables) {
     const size_t distance = edit_distance(name, one.name);
+    // A prefix with a number after it (RINGBOLT_ADDR_) is compared as it stands: find() has already taken those that
+    // match.
     if (distance < nearest) {
       near = &one;
       nearest = distance;
