@@ -21,9 +21,9 @@ class CopyChoice {
   static constexpr uint32_t kTries = 5;
   static constexpr uint32_t kBlocksPerChoice = 256;
 
-  // Picoseconds, since a KiB takes some ten nanoseconds: whole ones would be too coarse to tell the two ways apart.
   CopyWay next() const { return is_trying_ ? static_cast<CopyWay>(n_tried_ % 2) : chosen_; }
-  /// A block went the way of next() and took so long for each KiB.
+  /// A block went the way of next() and took so long for each KiB: picoseconds, since a KiB takes some ten nanoseconds,
+  /// and whole ones would be too coarse to tell the two ways apart.
   void note(uint64_t ps_per_kib);
 
  private:

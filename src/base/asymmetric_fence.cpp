@@ -25,7 +25,7 @@ bool has_asymmetric_fences() {
 }
 
 void heavy_fence() {
-  // membarrier() says nothing of this thread's own stores against the compiler, and may not be there at all.
+  // Where the kernel lacks the call this is all: the frequent side then fences fully itself, or is looked at by time.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (has_asymmetric_fences()) {
     // Cannot fail for a process that has registered: the kernel knows the command, and takes no flags.

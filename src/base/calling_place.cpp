@@ -119,8 +119,7 @@ class Lines {
                                            function.empty() ? "" : fmt::format(" in {}()", function));
   }
 
-  // dwarf.h DWARF 5, 7.5.3 (DW_TAG_inlined_subroutine) and 7.5.4 (DW_AT_call_line); the numbers are those of DWARF 4
-  // too.
+  // dwarf.h: DW_TAG_inlined_subroutine and DW_AT_call_line, as DWARF 4 and 5 number them alike (7.5.3, 7.5.4).
   static constexpr int kInlinedSubroutine = 0x1d;
   static constexpr unsigned kCallLine = 0x59;
 
@@ -262,8 +261,7 @@ uintptr_t stack_end() {
 }  // namespace
 
 CallSite call_site() {
-  // Enough to get out of our own functions, of which the deepest path (an rsocket that posts) has about a dozen;
-  // allocated nowhere.
+  // A bound, on the stack: what our own libraries put between this and the program is far less.
   std::array<void*, 48> frames{};
   CallSite site;
   size_t found = 0;

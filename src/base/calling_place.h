@@ -14,8 +14,8 @@ struct CallSite {
   explicit operator bool() const { return returns[0] != 0; }
 };
 
-/// Of the call of our libraries in this thread, by unwinding: microseconds. Thread-safe. Neither fails: `returns`
-/// holds what was found. The first call in a process loads libgcc's unwinder, which allocates.
+/// Of the call of our libraries in this thread, by unwinding: microseconds. Thread-safe. Does not fail: `returns` holds
+/// what was found. The first call in a process loads libgcc's unwinder, which allocates (backtrace(3)).
 CallSite call_site();
 
 /// The same for a few nanoseconds, from the function that the program calls: its `__builtin_frame_address(0)` and

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kLine = 64;  // x86's; lines of 128 bytes are two of them
 
 #if defined(__x86_64__)
-// From here on glibc uses rep movsb on processors that have ERMS; shorter ones go by vectors anyway.
+// The least length from which glibc uses rep movsb (x86_rep_movsb_threshold); shorter ones go by vectors anyway.
 constexpr size_t kLeastForLines = 2048;
 // Below this the four prefetchers don't get going; with more streams than four they are too few (bench/micro).
 constexpr size_t kLeastForStreams = 128U << 10U;

@@ -112,8 +112,7 @@ __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.1"))) __m128i fold_wide_st
     fourth = fold_wide(fourth, by_2048, load_wide(at + 192));
   }
   const __m512i all = fold_wide(fold_wide(fold_wide(first, by_512, second), by_512, third), by_512, fourth);
-  // By way of memory: taking a quarter out of a 512-bit register needs AVX-512DQ for one that the caller may lack,
-  // and happens once a message.
+  // Once a message, so that the way by memory costs nothing that could be measured.
   std::array<std::byte, 64> blocks;
   _mm512_storeu_si512(blocks.data(), all);
   const __m128i by_128 = factors<P, 128>();

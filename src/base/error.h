@@ -11,8 +11,8 @@ namespace ringbolt::base {
 std::string reason_of(int errno_value);
 
 /// Set-up refused. `errno_value` is an errno, `call` the system call or step that refused, `object` what it was about.
-/// what() reads "<object>: <call>: <reason>". Thrown only while objects are built, never on a data path. Copying one
-/// does not throw only as far as its strings allow; it is caught by reference.
+/// what() reads "<object>: <call>: <reason>". Thrown only while objects are built, never on a data path. Its accessors'
+/// references live as long as it: who keeps the words beyond the handler copies them.
 class Error : public std::runtime_error {
  public:
   Error(int errno_value, std::string call, std::string object);

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kStackBytes = size_t{256} << 10U;  // a process may have little address space left (ulimit -v)
 
 /// What threads of this process do in their turns happens in the order of these: nothing says that of a file's locks.
-// Only thread sanitizer reads anything out of it: each turn releases here and the next one acquires.
+/// Nobody reads the value: each turn releases here as it ends, and the next one acquires as it begins.
 std::atomic<uint32_t> n_turns{0};
 
 struct flock range_of(short type, off_t first, off_t length) {

@@ -17,7 +17,7 @@ class Watch {
   bool operator()(int depth, Json::parse_event_t event, const Json& value) {
     using Event = Json::parse_event_t;
     if (event == Event::object_start || event == Event::array_start) {
-      // The parser recurses in its own destructor: a text of a hundred thousand brackets would overflow the stack.
+      // What walks a value recurses, the library's own functions too: deep text of a stranger would overflow the stack.
       if (depth >= max_depth_) {
         stop("", fmt::format("nested deeper than {} levels", max_depth_));
       }

@@ -100,7 +100,7 @@ std::optional<Answer> ask_until(const std::string& host, uint16_t port, uint64_t
 Resolved resolve(const std::string& host, uint16_t port, bool must_be_number, uint64_t deadline_ns,
                  const LookUp& look_up) {
   std::optional<Answer> answer = ask(host, port, AI_NUMERICHOST, &::getaddrinfo);
-  // A number is answered without a thread: the common case, and the only one in a child between fork and exec.
+  // A number is answered without a thread, and without a name service.
   if (answer->result == EAI_NONAME && !must_be_number) {
     answer = ask_until(host, port, deadline_ns, look_up);
   }

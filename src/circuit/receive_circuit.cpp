@@ -15,6 +15,7 @@
 namespace ringbolt::circuit {
 namespace {
 
+// Four windows of all rails: those that stand, and those that have failed and held something.
 constexpr size_t kMostHeld = 4 * kMostRails * kWindow;
 
 /// Of a frame: none where it was written to its place.
@@ -26,6 +27,7 @@ ReceiveCircuit::ReceiveCircuit(CircuitId id, MemberId peer, std::string peer_nam
                                std::shared_ptr<const Devices> devices, uint16_t port, uint64_t least_written_bytes)
     : Circuit(id, peer, std::move(peer_name), has_checksums),
       devices_(std::move(devices)),
+      // Rails of other devices register the same memory with theirs.
       answers_(devices_->device_of(port).pd,
                kClearToSendAt + (least_written_bytes == 0 ? 0 : kClearToSendPlaces * kClearToSendBytes),
                verbs::Contents::anything),
@@ -46,6 +48,7 @@ Receive* ReceiveCircuit::post(uint32_t n, void* const* data, const size_t* capac
     receive.parts[i].capacity = capacities[i];
     receive.parts[i].tag = tags[i];
   }
+  // Before the receive is in the queue: base() asks whether all others are full.
   const std::optional<uint32_t> from = clearing_ && clearing_->is_long(receive, n) ? base() : std::nullopt;
   queue_.post(n);
   set_awaited(true);
@@ -53,6 +56,7 @@ Receive* ReceiveCircuit::post(uint32_t n, void* const* data, const size_t* capac
     clearing_->post(receive, registered, from);
     tell_clearances();
   }
+  // In the order of the messages, as the sender reckons it (receive_queue.h).
   if (first_unmatched_ != next_message_) {
     for (uint32_t number = first_unmatched_; number != next_message_; ++number) {
       Message& waiting = message(number);
@@ -73,6 +77,7 @@ bool ReceiveCircuit::is_done(const Receive& receive) {
 }
 
 void ReceiveCircuit::progress() {
+  // The program's memory may be gone.
   if (is_abandoned_) {
     return;
   }
@@ -87,12 +92,14 @@ void ReceiveCircuit::progress() {
           hear(rail, received);
         },
         [](uint32_t) {});
+    // What it had completed before was heard all the same.
     rail.has_failed = !is_sound;
     const bool is_due = rail.n_taken - rail.n_told >= kTakenPerAnswer && rail.untold_bytes >= kBytesPerAnswer;
     if (!has_heard && (rail.owes_word || is_due) && is_sound) {
       tell_taken(rail);
     }
   }
+  // Only when nothing comes: what is missing may be among what has arrived.
   if (!has_heard && !held_.empty()) {
     make_way();
   }
@@ -102,6 +109,7 @@ void ReceiveCircuit::progress() {
   if (clearing_ && clearing_->has_something_to_tell()) {
     tell_clearances();
   }
+  // What is here already is handed over first, round by round.
   if (end_of_sender_ && !has_heard) [[unlikely]] {
     fail(FailureKind::peer, *end_of_sender_);
   }
@@ -121,6 +129,7 @@ void ReceiveCircuit::progress_idle() {
 bool ReceiveCircuit::take_next_whole(OnRail& rail, const Rail::Received& received) {
   using namespace frame_layout;
   const std::span<const std::byte> head = received.head;
+  // Then `number`, window and matching are certain without a look at any of them.
   const bool is_in_step = rail.n_taken == rail.n_received && first_unmatched_ == next_message_ && held_.empty() &&
                           !rail.may_lose && failure() == FailureKind::none;
   if (!is_in_step || !is_plain_whole(head, received.length_bytes) ||
@@ -136,6 +145,7 @@ bool ReceiveCircuit::take_next_whole(OnRail& rail, const Rail::Received& receive
   if (place.part == nullptr || place.part->capacity < length) {
     return false;
   }
+  // From here on nothing can fail.
   ReceiveQueue::take(place);
   copy_lines(place.part->data, received.frame + kShortHeaderBytes, length);
   place.part->length = length;
@@ -173,6 +183,7 @@ void ReceiveCircuit::hear(OnRail& rail, const Rail::Received& received) {
     hear_data(rail, received, *header);
     return;
   }
+  // Not by free(): a hello is rare, and the peer may wait for its answer.
   (void)rail.rail->post_receive(received.slot);
   if (header->kind == FrameKind::hello) {
     rail.is_greeted = true;
@@ -180,6 +191,7 @@ void ReceiveCircuit::hear(OnRail& rail, const Rail::Received& received) {
     if (rail.rail->may_send()) {
       answer(rail, FrameKind::hello_ack);
     }
+    // Also where no answer could be sent: it greets again, or the next hello comes by another rail.
     open();
   }
 }
@@ -195,6 +207,7 @@ void ReceiveCircuit::hear_data(OnRail& rail, const Rail::Received& received, con
   if (clearing_) {
     clearing_->heard(header.heard);
   }
+  // Before the frame counts: see receive_direct.cpp.
   if (header.was_tried) [[unlikely]] {
     end_tried(rail, header.tried_rail);
   }
@@ -206,15 +219,18 @@ void ReceiveCircuit::hear_data(OnRail& rail, const Rail::Received& received, con
                     header.length, header.offset, header.message, peer_name(), rail.rail->name()));
     return;
   }
+  // It came by another rail before, and counts as taken on this one, too, or the sender would wait for ever.
   if (arrivals_.is_known(header.sequence)) {
     save_from_repetition(header.sequence);
     take(rail, number, received.slot, true);
     return;
   }
+  // A sender that keeps to kMostAhead never gets here.
   if (held_.size() == kMostHeld) {
     fail(FailureKind::protocol, fmt::format("{} frames from {} wait for receives", held_.size(), peer_name()));
     return;
   }
+  // A piece that was written has a number for each frame that it might have been sent as.
   for (uint32_t i = 0; i < std::max(sequences_of(header.length), 1U); ++i) {
     arrivals_.note(header.sequence + i);
   }
@@ -232,6 +248,7 @@ void ReceiveCircuit::hear_data(OnRail& rail, const Rail::Received& received, con
 bool ReceiveCircuit::deliver(const FrameHeader& header, const std::byte* payload) {
   Message& its = message(header.message);
   const auto ahead = static_cast<int32_t>(header.message - next_message_);
+  // Messages begin in order; and its place in the ring may still be an older one's that is not complete.
   if (ahead > 0 || (ahead == 0 && its.stage != Message::Stage::none)) {
     return false;
   }
@@ -240,6 +257,7 @@ bool ReceiveCircuit::deliver(const FrameHeader& header, const std::byte* payload
     ++next_message_;
     (void)match(its);
   }
+  // Of one that is complete the stage is none: all its bytes have come already.
   if (its.number != header.message || its.total != header.total || its.stage == Message::Stage::none) {
     fail(FailureKind::protocol, fmt::format("{} contradicts itself about message {}", peer_name(), header.message));
     return true;
@@ -251,6 +269,7 @@ bool ReceiveCircuit::deliver(const FrameHeader& header, const std::byte* payload
     return true;  // nothing is written any more: the message may be longer than its buffer
   }
   if (!header.is_written) {
+    // In bounds: parse_frame() has offset + length <= total, match() total <= capacity, or the circuit has failed.
     copy_lines(its.place.part->data + header.offset, payload, header.length);
   } else if (!check_written(its, header)) {
     return true;
@@ -281,6 +300,7 @@ bool ReceiveCircuit::match(Message& of) {
   const auto is_waiting = [&](uint32_t number) RINGBOLT_REQUIRES(lock) {
     return message(number).number == number && message(number).stage == Message::Stage::unmatched;
   };
+  // Tags may let a later message find its receive first.
   while (first_unmatched_ != next_message_ && !is_waiting(first_unmatched_)) {
     ++first_unmatched_;
   }
@@ -308,6 +328,7 @@ void ReceiveCircuit::deliver_held() {
 
 /// Of a rail, frame `number` has been taken.
 void ReceiveCircuit::take(OnRail& rail, uint32_t number, uint32_t slot, bool has_slot) {
+  // The sender is told in order alone, so a gap keeps what is behind it.
   rail.is_taken[number % kWindow] = true;
   while (rail.n_taken != rail.n_received && rail.is_taken[rail.n_taken % kWindow]) {
     rail.is_taken[rail.n_taken % kWindow] = false;
@@ -318,6 +339,7 @@ void ReceiveCircuit::take(OnRail& rail, uint32_t number, uint32_t slot, bool has
     (void)rail.rail->free(slot);
   }
   if (static_cast<int32_t>(number - rail.n_taken) > 0) {
+    // It may take frames itself, and so come back here: once for each frame in the window at most.
     set_aside(rail);
   }
   if ((rail.n_taken - rail.n_told >= kMostUntold || rail.n_unsaid >= kMostUntold) && !rail.has_failed) {
@@ -361,6 +383,7 @@ void ReceiveCircuit::make_way() {
   }
   for (OnRail& rail : rails_) {
     uint32_t n_before = rail.n_taken - 1;
+    // Until the rail has room again, or nothing more can be set aside.
     while (!rail.has_failed && rail.n_received - rail.n_taken == kWindow && n_before != rail.n_taken) {
       n_before = rail.n_taken;
       set_aside(rail);

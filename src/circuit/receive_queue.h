@@ -37,7 +37,8 @@ struct Receive : Request {
 /// full takes it; among its buffers the first of the message's tag. A receive of one buffer takes any tag: what comes
 /// first. Receives are done in order. Who takes what does not depend on which became known first, messages or receives,
 /// as long as each kind comes in its order: so the sender, which hears of receives later, comes to the same
-/// (clearances.h). Pure; no allocation. Not thread-safe.
+/// (clearances.h). Pure; no allocation. Not thread-safe. References and pointers stay good until pop() of their
+/// receive: the array does not move.
 class ReceiveQueue {
  public:
   bool is_full() const { return n_ == kMostReceives; }
@@ -81,6 +82,7 @@ class ReceiveQueue {
     }
     return {};
   }
+  /// Each of a place once, take() before finish().
   static void take(Place place) {
     place.part->is_taken = true;
     --place.receive->n_untaken;

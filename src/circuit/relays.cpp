@@ -15,7 +15,9 @@ namespace ringbolt::circuit {
 namespace {
 
 /// So often a thread looks that has found nothing, some 50 us, before it sleeps.
+// Each look polls two queues for each rail.
 constexpr uint32_t kIdleLooks = 200;
+// A bound for what wakes nobody, as a failure.
 constexpr int kMostSleepMs = 50;
 /// Where a device can't wake anybody.
 constexpr int kPollMs = 1;
@@ -42,8 +44,10 @@ RelayedRail::RelayedRail(const Devices& devices, CircuitId circuit, uint16_t rai
     : circuit_(circuit),
       number_(rail),
       path_(std::move(path)),
+      // Frames come in at `in_` and answers at `out_`: what one receives is what the other sends, in number and size.
       in_(devices, plan_of(path_[position].entry, in, kFrames, kSlotBytes, kAnswers, kFrameHeaderBytes)),
       out_(devices, plan_of(path_[position].exit, out, kAnswers, kFrameHeaderBytes, kFrames, kSlotBytes)) {
+  // out_ is destroyed before in_, which has its memory registered: allowed, as in_ posts nothing any more.
   in_.may_send_from(out_.receives());
   out_.may_send_from(in_.receives());
 }
@@ -59,6 +63,7 @@ bool RelayedRail::progress() {
         },
         [&](uint32_t slot) {
           has_done = true;
+          // `to` is where the frame came from: its memory has been read.
           (void)to.post_receive(slot);
         });
   };
@@ -117,6 +122,7 @@ void Relays::run() {
   uint32_t version = 0;
   uint32_t n_idle = 0;
   while (!is_ending_) {
+    // Read before the list: a rail that is added in between is seen now, and looked for once more.
     if (const uint32_t newest = version_; newest != version) {
       const base::LockGuard guard(lock_);
       rails = rails_;
@@ -168,6 +174,7 @@ void Relays::sleep(Rails& rails) {
   int timeout_ms = kMostSleepMs;
   for (const auto& rail : rails) {
     for (Rail* const end : {&rail->in(), &rail->out()}) {
+      // Before the last look: what comes after it raises the event (ibv_req_notify_cq(3)).
       end->arm();
       if (end->channel_fd() >= 0) {
         fds.push_back({end->channel_fd(), POLLIN, 0});
@@ -179,6 +186,7 @@ void Relays::sleep(Rails& rails) {
   if (serve(rails)) {
     return;  // it came before the queues were armed
   }
+  // A signal ends it early, which does no harm.
   (void)::poll(fds.data(), fds.size(), timeout_ms);
   eventfd_t woken = 0;
   (void)eventfd_read(wake_.get(), &woken);

@@ -25,7 +25,8 @@ enum class State : uint8_t {
   lookup_answered,  ///< SIDR, passive: the answer is kept for repeated questions
 };
 
-/// One connection or lookup as its state machine remembers it. A plain record; Engine alone changes it.
+/// One connection or lookup as its state machine remembers it. A plain record; Engine alone changes it. Owned by
+/// Engine, in a map whose nodes do not move: references stay good until it is erased.
 struct Connection {
   Handle id = 0;
   State state = State::idle;
@@ -35,7 +36,9 @@ struct Connection {
   bool wants_end = false;     ///< passive, before the peer is ready: its user has asked for the end already
   bool has_told_end = false;  ///< disconnected was raised
   bool stands = false;        ///< was told as a Standing that does
+  // The peer's communication id; of a lookup, its request id. Not known (0) until the peer has said something.
   uint32_t remote_id = 0;
+  // Node GUID as REQ and REP tell it: with an id or a queue pair number it names a connection across hosts.
   uint64_t remote_guid = 0;
   uint32_t local_qpn = 0;
   uint32_t remote_qpn = 0;

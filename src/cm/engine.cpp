@@ -11,6 +11,7 @@
 namespace ringbolt::cm {
 namespace {
 
+// 10 bits of slot, 22 of number: as in queue pair numbers, the owner is told by the number alone.
 constexpr unsigned kSlotShift = 22;
 constexpr uint32_t kIdMask = (1U << kSlotShift) - 1;
 
@@ -24,6 +25,7 @@ void fill(Target& target, std::span<const std::byte> from) {
 Engine::Engine(const Seed& seed, const Host& host) : seed_(seed), host_(host), next_id_(seed.random) {}
 
 Connection& Engine::create(const Path& path) {
+  // 4 million connections in one process: the loop below would not end.
   RINGBOLT_ASSERT(connections_.size() < kIdMask);
   Handle id = 0;
   do {
@@ -59,6 +61,7 @@ void Engine::erase(Connection& connection) {
 
 void Engine::enter_remote(Connection& connection) {
   by_remote_id_[{connection.remote_guid, connection.remote_id}] = connection.id;
+  // 0 and 1 are those of every port's management, and name no connection.
   if (connection.remote_qpn > wire::kGsiQpn) {
     by_remote_qpn_[{connection.remote_guid, connection.remote_qpn}] = connection.id;
   }
@@ -82,6 +85,7 @@ void Engine::leave_remote(Connection& connection) {
   }
   const auto drop = [&](auto& map, uint32_t number) {
     const auto found = map.find({connection.remote_guid, number});
+    // Another connection may have the number by now.
     if (found != map.end() && found->second == connection.id) {
       map.erase(found);
     }
@@ -95,6 +99,7 @@ void Engine::tell(const Connection& connection, Event::Kind kind, int status, co
   if (connection.is_orphan || (!connection.is_active && !connection.is_accepted && !is_new)) {
     return;
   }
+  // receive() has reserved room. Elsewhere want of memory is the caller's to hear of.
   events_.push_back({kind, connection.id, connection.listener, status, connection.path, message});
 }
 
@@ -153,6 +158,8 @@ void Engine::send_reject(const Connection& connection, wire::CmAnswered answered
   message.answered = answered;
   message.reason = reason;
   fill(message.private_data, private_data);
+  // The peer has not answered, so it may not know our id: by our GUID it finds what it has of us (IBTA volume 1,
+  // 12.6.7.2).
   if (reason == wire::kRejTimeout) {
     wire::put_be<uint64_t>(message.info, 0, host_.guid(connection.path.port));
     message.info_length = sizeof(uint64_t);
@@ -166,6 +173,7 @@ Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
   connection.state = State::req_sent;
   connection.local_qpn = request.local_qpn;
   connection.service_id = request.service_id;
+  // Unique among this process' own; answers come under the same.
   connection.transaction_id = uint64_t{seed_.random} << 32 | connection.id;
   request.local_id = connection.id;
   request.local_cm_timeout = request.remote_cm_timeout = kResponseTimeout;
@@ -175,6 +183,7 @@ Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
   try {
     start_tries(now_ns, connection, active_wait_ns(connection.lifetime));
   } catch (...) {
+    // Without its timer it would never be heard of again.
     connections_.erase(connection.id);
     throw;
   }
@@ -214,6 +223,7 @@ int Engine::accept(uint64_t now_ns, Handle handle, wire::CmRep reply) {
   reply.remote_id = connection->remote_id;
   reply.target_ack_delay = kAckDelay;
   send(*connection, reply);
+  // From the REP on the peer holds a connection that somebody has to end.
   begin_to_stand(*connection);
   return 0;
 }
@@ -268,6 +278,7 @@ int Engine::reject(uint64_t, Handle handle, uint16_t reason, std::span<const std
 
 void Engine::send_disconnect(uint64_t now_ns, Connection& connection, bool wants_answer) {
   connection.transaction_id = uint64_t{seed_.random} << 32 | connection.id;
+  // The passive side goes by what the REQ has asked for.
   const uint64_t wait_ns = connection.is_active ? active_wait_ns(connection.lifetime) : connection.wait_ns;
   if (wants_answer) {
     start_tries(now_ns, connection, wait_ns);  // first: there may be no memory for it
@@ -313,6 +324,7 @@ void Engine::destroy(uint64_t now_ns, Handle handle) {
   if (connection == nullptr) {
     return;
   }
+  // First: nothing that follows is told.
   connection->is_orphan = true;
   switch (connection->state) {
     case State::req_sent:
@@ -330,6 +342,7 @@ void Engine::destroy(uint64_t now_ns, Handle handle) {
       send_reject(*connection, wire::CmAnswered::other, wire::kRejConsumer, {});
       break;
     case State::established:
+      // Nobody waits for the answer: should it get lost, the peer asks, and is told that there is none.
       send_disconnect(now_ns, *connection, false);
       return;
     case State::dreq_sent:

@@ -91,6 +91,7 @@ Graph circulant(uint32_t n_nodes, const std::vector<uint32_t>& offsets) {
   Graph graph{n_nodes};
   for (const uint32_t offset : offsets) {
     RINGBOLT_ASSERT(offset >= 1 && 2 * offset <= n_nodes && std::ranges::count(offsets, offset) == 1);
+    // Half way round both ends name the same cable.
     const uint32_t n_starts = 2 * offset == n_nodes ? offset : n_nodes;
     for (uint32_t node = 0; node < n_starts; ++node) {
       join(graph, node, (node + offset) % n_nodes);
@@ -105,6 +106,7 @@ Graph periodic_chords(uint32_t n_nodes, uint32_t period, const std::vector<Chord
   for (const Chords& one : chords) {
     const auto n = static_cast<int64_t>(n_nodes);
     for (uint32_t node = one.residue; node < n_nodes; node += period) {
+      // The remainder of a negative number is negative.
       const auto other = static_cast<uint32_t>(((int64_t{node} + one.offset) % n + n) % n);
       if (!is_joined(graph, node, other)) {
         join(graph, node, other);

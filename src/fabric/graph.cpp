@@ -121,6 +121,7 @@ Distances distances(const Graph& graph) {
   for (uint32_t node = 0; node < graph.n_nodes; ++node) {
     uint32_t farthest = 0;
     for (const uint32_t hops : hops_from(lists, node)) {
+      // `sum` and the radius then say nothing of the whole.
       if (hops == kUnreachable) {
         result.is_connected = false;
         continue;
@@ -129,6 +130,7 @@ Distances distances(const Graph& graph) {
       result.sum += hops;
     }
     result.diameter = std::max(result.diameter, farthest);
+    // Strictly less, so that of equal centres the lowest counts, on all ranks alike.
     if (farthest < result.radius) {
       result.radius = farthest;
       result.centre = node;

@@ -39,6 +39,7 @@ Legal legal_hops(const Lists& lists, const Order& order, uint32_t sink) {
     for (const uint32_t before : lists[node]) {
       const bool is_up = order.is_up(before, node);
       const auto reach = [&, before = before](std::vector<uint32_t>& found, bool state) {
+        // Breadth first: the first time is by the fewest hops.
         if (found[before] == kUnreachable) {
           found[before] = hops;
           queue.emplace_back(before, state);
@@ -68,6 +69,7 @@ Routes shortest_routes(const Graph& graph) {
       }
       Route& route = routes.emplace_back();
       for (uint32_t node = source; node != sink;) {
+        // There is one: hops were counted along neighbours. Lists ascend, so it is the lowest.
         const auto next = std::ranges::find_if(lists[node], [&](uint32_t one) { return hops[one] + 1 == hops[node]; });
         route.push_back({node, *next, 0});
         node = *next;
@@ -96,6 +98,7 @@ Routes up_down_routes(const Graph& graph, uint32_t root) {
           return (!is_up || may_go_up) && (is_up ? legal.by_up : legal.by_down)[one] == left - 1;
         });
         RINGBOLT_ASSERT(next != lists[node].end());
+        // Once down, never up again.
         may_go_up = order.is_up(node, *next);
         route.push_back({node, *next, 0});
         node = *next;
@@ -133,6 +136,7 @@ Routes with_dateline(Routes routes, uint32_t n_nodes) {
     uint32_t buffer_class = 0;
     for (Channel& channel : route) {
       if (std::min(channel.from, channel.to) == 0 && std::max(channel.from, channel.to) == n_nodes - 1) {
+        // And stays 1: a shortest path crosses that cable once.
         buffer_class = 1;
       }
       channel.buffer_class = buffer_class;

@@ -37,6 +37,7 @@ std::string_view classic_name(uint32_t n_nodes, uint32_t n_ports) {
 
 /// The rule, unless it is a list that nobody reads.
 std::string rule_text(const KnownGraph& known) {
+  // About two lines of a terminal.
   constexpr size_t kMostBytes = 200;
   return known.rule.size() <= kMostBytes
              ? known.rule
@@ -61,6 +62,7 @@ Shape sparse_shape(uint32_t n_nodes, uint32_t n_ports) {
 /// What is laid beside the full mesh with `n_ports` < n_nodes - 1 ports.
 Graph beside_mesh(uint32_t n_nodes, uint32_t n_ports) {
   Graph graph{n_nodes};
+  // Pairs: a node is left over where their number is odd.
   if (n_ports == 1) {
     for (uint32_t node = 0; node + 1 < n_nodes; node += 2) {
       join(graph, node, node + 1);
@@ -112,6 +114,7 @@ std::vector<uint32_t> numbers(std::string_view text, char separator) {
     const size_t end = std::min(text.find(separator, at), text.size());
     uint32_t value = 0;
     for (const char c : text.substr(at, end - at)) {
+      // Anything else becomes a number that nothing accepts; it stays below 2^32 thereby.
       value = c >= '0' && c <= '9' && value < 10'000 ? value * 10 + static_cast<uint32_t>(c - '0') : 1'000'000;
     }
     found.push_back(value);
@@ -207,6 +210,7 @@ Parsed<Shape> best_shape(uint32_t n_nodes, uint32_t n_ports) {
 }
 
 Parsed<Shape> named_shape(std::string_view text, uint32_t n_nodes, uint32_t n_ports) {
+  // One port is enough for a line of two, which is looked at below.
   if (auto objected = objection(n_nodes, std::max(n_ports, 2U))) {
     return *objected;
   }

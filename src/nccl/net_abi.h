@@ -7,8 +7,8 @@
 
 // What NCCL reads of a network plugin, byte for byte, in the five versions that we export. Layouts are those of LP64,
 // little-endian. Source: NCCL's headers plugin/net/net_v8.h to
-// net_v12.h, releases 2.20 to 2.30. NCCL's structs are flat; what several versions share is a struct of its own here, whose size leaves no
-// gap behind it.
+// net_v12.h, releases 2.20 to 2.30. NCCL's structs are flat; what several versions share is a struct of its own here,
+// whose size leaves no gap behind it.
 
 namespace ringbolt::nccl::abi {
 
@@ -20,6 +20,8 @@ using Profiler = ncclResult_t (*)(void** event, int type, void* parent, int64_t 
 
 // ---- Properties
 
+// guid: of the card, not of its port: NCCL takes devices that have the same one for one card. memory_types: a mask of
+// NCCL_PTR_*.
 struct Identity {
   const char* name;
   const char* pci_path;
@@ -31,6 +33,7 @@ static_assert(sizeof(Identity) == 32 && offsetof(Identity, name) == 0 && offseto
 static_assert(offsetof(Identity, guid) == 16 && offsetof(Identity, memory_types) == 24);
 static_assert(offsetof(Identity, registration_is_global) == 28);
 
+// speed_mbps: 10^6 bits a second. device_type, device_version: of NCCL's fused devices; 0 the host's.
 struct Abilities {
   int speed_mbps;
   int port;
@@ -45,6 +48,7 @@ static_assert(offsetof(Abilities, latency_us) == 8 && offsetof(Abilities, max_co
 static_assert(offsetof(Abilities, max_receives) == 16 && offsetof(Abilities, device_type) == 20);
 static_assert(offsetof(Abilities, device_version) == 24);
 
+// Bytes of a point-to-point message, and of one collective operation.
 struct Limits {
   size_t message_bytes;
   size_t collective_bytes;
@@ -127,6 +131,7 @@ static_assert(sizeof(DeviceHandle) == 32 && offsetof(DeviceHandle, device_type) 
 static_assert(offsetof(DeviceHandle, device_version) == 4 && offsetof(DeviceHandle, handle) == 8);
 static_assert(offsetof(DeviceHandle, size) == 16 && offsetof(DeviceHandle, needs_proxy_progress) == 24);
 
+// Hints of how many peers will be talked to at once.
 struct PeerCounts {
   int most_peers;
   int least_peers;

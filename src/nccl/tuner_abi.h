@@ -19,6 +19,7 @@ struct NvlinkDomains {
 static_assert(sizeof(NvlinkDomains) == 12 && offsetof(NvlinkDomains, count) == 0);
 static_assert(offsetof(NvlinkDomains, least_ranks) == 4 && offsetof(NvlinkDomains, most_ranks) == 8);
 
+// Latencies: [kind of link][algorithm][protocol] in us; the others: [generation of GPUs][number of nodes] in GB/s.
 struct TunerConstants {
   double base_latencies[7][3];
   double hardware_latencies[3][7][3];
@@ -33,6 +34,7 @@ static_assert(offsetof(TunerConstants, hardware_latencies) == 168 && offsetof(Tu
 static_assert(offsetof(TunerConstants, most_ring_ll128) == 768 && offsetof(TunerConstants, most_tree_ll128) == 864);
 static_assert(offsetof(TunerConstants, most_tree) == 960 && offsetof(TunerConstants, most_nvls_tree) == 1056);
 
+// Its table of costs is not passed: see decide_v2() in tuner_tables.cpp.
 struct TunerV2 {
   const char* name;
   ncclResult_t (*init)(size_t ranks, size_t nodes, Logger logger, void** context);
