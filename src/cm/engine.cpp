@@ -158,8 +158,8 @@ void Engine::send_reject(const Connection& connection, wire::CmAnswered answered
   message.answered = answered;
   message.reason = reason;
   fill(message.private_data, private_data);
-  // The peer has not answered, so it may not know our id: by our GUID it finds what it has of us (IBTA volume 1,
-  // 12.6.7.2).
+  // The peer has not answered, so it may not know our id: by our GUID it finds what it has of us (InfiniBand
+  // specification, chapter 12.6.7).
   if (reason == wire::kRejTimeout) {
     wire::put_be<uint64_t>(message.info, 0, host_.guid(connection.path.port));
     message.info_length = sizeof(uint64_t);

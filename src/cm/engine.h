@@ -54,7 +54,7 @@ class Engine {
   int note_data(uint64_t now_ns, Handle handle);
 
   // Both.
-  /// `reason`: IBTA volume 1, table 111 (REJ reasons); data beyond the REJ's room is cut. No event follows; the
+  /// `reason`: InfiniBand specification, table 107; data beyond the REJ's room is cut. No event follows; the
   /// handle is idle, and still to be destroyed.
   int reject(uint64_t now_ns, Handle handle, uint16_t reason, std::span<const std::byte> private_data);
   /// Between accept() and the peer's "ready to use" it waits for the latter: until then the peer takes no DREQ.

@@ -43,7 +43,7 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wir
     }
     return;
   }
-  // The peer has given a queue pair away that we still hold a connection with (IBTA volume 1, 12.9.8.3.1).
+  // The peer has given a queue pair away that we still hold a connection with (a stale connection).
   if (replace_stale(now_ns, reply.local_guid, reply.local_qpn, connection->id)) {
     refuse(arrival, tid, reply.local_id, wire::CmAnswered::rep, wire::kRejStaleConnection, {});
     return;

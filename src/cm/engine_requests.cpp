@@ -10,8 +10,8 @@
 namespace ringbolt::cm {
 namespace {
 
-// The default partition, of which RoCE has no other; the bit tells full members from limited ones (IBTA volume 1,
-// 10.9.1).
+// The default partition, of which RoCE has no other; the bit tells full members from limited ones (InfiniBand
+// specification, 10.9).
 constexpr uint16_t kDefaultPkey = 0xffff;
 constexpr uint16_t kMembershipBit = 0x8000;
 
@@ -25,7 +25,7 @@ bool matches(const Listener& listener, const Arrival& arrival, uint64_t service_
   return wire::is_ipv4(header.destination) ? listener.is_ipv4 || !listener.is_family_only : !listener.is_ipv4;
 }
 
-// RDMA CM puts the IP addresses in front of the private data (IBTA volume 1, annex A11, IP addressing).
+// RDMA CM puts the IP addresses in front of the private data (InfiniBand specification, annex A11).
 bool has_ip_header(uint64_t service_id) { return wire::cm_port_space(service_id) != 0; }
 
 }  // namespace

@@ -50,7 +50,7 @@ uint64_t Engine::next_pause_ns(Connection& connection) {
 void Engine::enter_timewait(uint64_t now_ns, Connection& connection) {
   leave_remote(connection);
   connection.state = State::timewait;
-  // While packets of it may be under way its numbers are not used (IBTA volume 1, 12.9.8.4).
+  // While packets of it may be under way its numbers are not used.
   set_deadline(connection, now_ns + timewait_ns(static_cast<uint8_t>(connection.lifetime + 1)));
 }
 

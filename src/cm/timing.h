@@ -5,7 +5,7 @@
 /// The CM's clockwork: times are powers of two of 4.096 us, which everybody takes as 2^(n-8) ms.
 namespace ringbolt::cm {
 
-// Codes have five bits (IBTA volume 1, 12.7): 31 is 8,389 s.
+// Codes have five bits: 31 is 8,389 s.
 constexpr uint64_t code_ns(unsigned code) {
   return code >= 8 ? (uint64_t{1'000'000} << (code - 8)) : uint64_t{1'000'000};
 }

@@ -22,7 +22,9 @@ namespace {
 
 using Phase = Id::Phase;
 
+// As the kernel's cma: what is out of range means this.
 constexpr int kMaxBacklog = 1024;
+// Three bits (InfiniBand specification, 12.6.8); as rnr_retry it means without end.
 constexpr uint8_t kMaxRetry = 7;
 
 int listen(Id& id, int backlog) RINGBOLT_REQUIRES(manager_lock) {
@@ -44,6 +46,7 @@ int listen(Id& id, int backlog) RINGBOLT_REQUIRES(manager_lock) {
   listener.is_on_port = is_link_local(listener.address) && id.route.has_value();
   listener.port = id.route ? id.route->device : 0;
   listener.backlog = static_cast<uint32_t>(backlog >= 1 && backlog <= kMaxBacklog ? backlog : kMaxBacklog);
+  // First: a request must not find an engine that listens and nobody to tell.
   manager.add_listener(id.token, id);
   try {
     manager.engine().listen(listener);
@@ -68,6 +71,7 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(ma
       return error;
     }
   }
+  // Before the queue pair is moved: that can't be taken back.
   if (manager.engine().state_of(id.handle) != cm::State::req_received) {
     return base::refused(EINVAL, "rdma_accept", [&]() RINGBOLT_NOT_ANALYSED {
       return base::Explanation{
@@ -77,6 +81,7 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(ma
   }
   std::ranges::copy(data, reply.private_data.begin());
   const bool takes_all = param == nullptr;
+  // Never more than the peer wants to begin, nor than we can answer.
   reply.responder_resources = takes_all || param->responder_resources == RDMA_MAX_RESP_RES
                                   ? at_most(id.request.initiator_depth, device.max_responder_resources)
                                   : param->responder_resources;
@@ -166,6 +171,7 @@ int reject_for(rdma_cm_id* c, const void* data, uint8_t length, uint16_t reason)
 /// What was posted before the end is carried out: gives it a moment to leave. And what has come has come: its sender
 /// must not find it unfinished because this program stopped polling.
 void finish_transfers(const Id& id) {
+  // In the program's thread, without the lock: other connections go on.
   constexpr uint64_t kPatienceNs = 20'000'000;
   constexpr timespec kPause{0, 50'000};
   if (id.c.qp == nullptr || id.c.verbs == nullptr) {
@@ -270,9 +276,12 @@ int rdma_disconnect(rdma_cm_id* c) try {
     const cm::State before = id.manager->engine().state_of(id.handle);
     const int error = id.manager->engine().disconnect(id.manager->now(), id.handle);
     id.manager->settle();
+    // An idle one has ended otherwise, of which its program has heard: rdma_disconnect() is no error then, as in
+    // rdma-core.
     if (error != 0 && before != cm::State::idle) {
       return result(error);
     }
+    // A program that has taken DISCONNECTED already gets no second one.
     is_awaited = error == 0 && !id.has_seen_end;
   }
   return is_awaited ? ringbolt::rdmacm::await_event(id) : 0;

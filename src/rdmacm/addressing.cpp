@@ -22,6 +22,7 @@ namespace {
 
 using Phase = Id::Phase;
 
+// As TCP and UDP have it (ip(7)): below, CAP_NET_BIND_SERVICE, which is taken for root here.
 constexpr uint16_t kFirstOpenPort = 1024;
 constexpr const char* kResolve = "rdma_resolve_addr";
 
@@ -84,6 +85,7 @@ int take_port(const char* call, Id& id, const wire::Address& address, bool is_pu
         return EADDRNOTAVAIL;
       }
     }
+    // An active side's own port is seen by its peer alone, and costs no system call.
     error = is_public || is_chosen ? publish(id, address) : 0;
     if (error != 0) {
       manager.release_port(space, id.source_port());
@@ -122,6 +124,7 @@ int bind_to(const char* call, Id& id, const sockaddr* wanted, bool is_public) RI
       });
     }
   }
+  // take_port() reads and completes it; on an error it is taken back.
   std::memcpy(&id.c.route.addr.src_storage, wanted, length_of(wanted));
   const wire::Address own = device ? id.manager->devices().own_address(*device, *address) : *address;
   if (own != *address) {
@@ -153,6 +156,7 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOL
   const auto bound = address_of(&id.c.route.addr.src_addr);
   const auto source = bound && !is_any(*bound) ? bound : std::nullopt;
   wire::Address address = wanted;
+  // The wildcard as a target means this host, as with connect(2).
   if (is_any(address)) {
     address = target->sa_family == AF_INET ? wire::ipv4_address(127, 0, 0, 1) : wire::Address{};
     address.back() = 1;
@@ -160,6 +164,7 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOL
   const uint32_t scope = scope_of(target) != 0 ? scope_of(target) : scope_of(&id.c.route.addr.src_addr);
   Route route;
   const int error = manager.devices().route(source, address, scope, route);
+  // As the kernel's: no event follows then.
   if (error == -ENETUNREACH || error == -EHOSTUNREACH || error == -EINVAL) {
     return base::refused(-error, kResolve, [&] {
       return base::Explanation{fmt::format("the kernel has no route to {}{}", text_of(*target),
@@ -279,6 +284,7 @@ int rdma_resolve_route(rdma_cm_id* c, int) try {
     if (id.phase != Id::Phase::address_resolved) {
       return result(ringbolt::rdmacm::wrong_phase("rdma_resolve_route", id, "resolved to an address"));
     }
+    // Known at once, but told as an event, as programs expect.
     id.channel().push(ringbolt::rdmacm::make_local_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
     fill_path(id);
     id.phase = Id::Phase::route_resolved;

@@ -23,6 +23,7 @@ namespace {
 
 using Phase = Id::Phase;
 
+// The permissive LID: RoCE has none (annex A16).
 constexpr uint16_t kNoLid = 0xffff;
 constexpr uint8_t kMaxRetry = 7;
 
@@ -40,6 +41,7 @@ int fill_private_data(const Id& id, const rdma_conn_param* param, std::array<std
   if (id.connect_data.size() + given.size() > kBytes - wire::kCmIpHeaderBytes) {
     return too_much_data("rdma_connect", id.connect_data.size() + given.size(), kBytes - wire::kCmIpHeaderBytes);
   }
+  // Of rdma_create_ep() first, as rdma-core joins them.
   auto at = std::copy(id.connect_data.begin(), id.connect_data.end(), out.begin() + wire::kCmIpHeaderBytes);
   std::copy(given.begin(), given.end(), at);
   return 0;
@@ -84,6 +86,7 @@ int connect_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(m
   request.local_guid = device.facts.guid;
   request.local_qpn = id.c.qp != nullptr ? id.c.qp->qp_num : (param == nullptr ? 0 : param->qp_num);
   request.has_srq = id.c.qp != nullptr ? id.c.qp->srq != nullptr : (param != nullptr && param->srq != 0);
+  // What is large is cut to the device's limit, in silence, as the kernel does for RDMA_MAX_RESP_RES.
   request.responder_resources =
       at_most(param == nullptr ? RDMA_MAX_RESP_RES : int{param->responder_resources}, device.max_responder_resources);
   request.initiator_depth =
@@ -122,6 +125,7 @@ int connect(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock
     try {
       id.manager->add_connection(id.handle, id);
     } catch (...) {
+      // The request has not left yet: settle() would send it.
       id.manager->engine().destroy(id.manager->now(), std::exchange(id.handle, 0));
       throw;
     }

@@ -12,6 +12,7 @@
 namespace ringbolt::rdmacm {
 namespace {
 
+// Not looked at by us; rdma-core's value.
 constexpr int kStepMs = 2000;
 
 int prepare_passive(Id& id, const rdma_addrinfo& info, ibv_pd* pd, const ibv_qp_init_attr* attributes) {
@@ -67,6 +68,7 @@ int rdma_create_ep(rdma_cm_id** c, rdma_addrinfo* info, ibv_pd* pd, ibv_qp_init_
   const int error = is_passive ? ringbolt::rdmacm::prepare_passive(id, *info, pd, attributes)
                                : ringbolt::rdmacm::prepare_active(id, *info, pd, attributes);
   if (error != 0) {
+    // With whatever was made by then; errno is set after it.
     rdma_destroy_ep(made);
     return result(error);
   }
@@ -107,6 +109,7 @@ int rdma_get_request(rdma_cm_id* c, rdma_cm_id** request) try {
     error = rdma_create_qp(event->id, c->pd, &attributes) == 0 ? 0 : errno;
   }
   if (error != 0) {
+    // The program finds it there, and it is acknowledged by the next call.
     c->event = event;
     return result(error);
   }

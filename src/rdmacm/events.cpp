@@ -20,8 +20,9 @@ namespace {
 using Kind = cm::Event::Kind;
 
 void keep_private_data(QueuedEvent& event, std::span<const std::byte> data) {
+  // 256 bytes hold any message's: a MAD has no more.
   std::copy(data.begin(), data.end(), event.private_data.begin());
-  // conn and ud begin alike: pointer and length.
+  // conn and ud begin alike: pointer and length. Into the event itself: as good as it, so until rdma_ack_cm_event().
   event.c.param.conn.private_data = event.private_data.data();
   event.c.param.conn.private_data_len = static_cast<uint8_t>(data.size());
 }
@@ -58,6 +59,7 @@ rdma_cm_event_type type_of(const cm::Event& event) {
     case Kind::timewait_exit:
       return RDMA_CM_EVENT_TIMEWAIT_EXIT;
     case Kind::lookup_answer:
+      // The names are librdmacm's: datagrams are "established" when their peer is known.
       return event.status == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE;
     default:
       return RDMA_CM_EVENT_UNREACHABLE;
@@ -69,6 +71,7 @@ std::unique_ptr<QueuedEvent> new_event(Id& id, rdma_cm_event_type type, int stat
   event->c.id = &id.c;
   event->c.event = type;
   event->c.status = status;
+  // Who can't be destroyed before this is acknowledged.
   event->counts_for = &id;
   return event;
 }
@@ -90,6 +93,7 @@ void complete_connection(ConnectionManager& manager, Id& id, QueuedEvent& event)
   if (error == 0) {
     error = manager.engine().ready(manager.now(), id.handle);
   } else {
+    // The peer's queue pair waits for nothing then.
     static_cast<void>(manager.engine().reject(manager.now(), id.handle, wire::kRejConsumer, {}));
   }
   manager.settle();
@@ -101,6 +105,7 @@ void complete_connection(ConnectionManager& manager, Id& id, QueuedEvent& event)
     id.has_failed = id.has_seen_end = true;
     flush_queue_pair(id);
     manager.drop_held(id);
+    // Destroyed at the end of the scope.
     const auto swallowed =
         id.channel().take_if([&](const QueuedEvent& one) { return one.c.id == &id.c && is_end(one.source); });
   }
@@ -110,6 +115,7 @@ void set_addresses(Id& id, const cm::Event& event, uint64_t service_id, std::spa
     RINGBOLT_REQUIRES(manager_lock) {
   const auto header = wire::parse_cm_ip_header(private_data.first<wire::kCmIpHeaderBytes>());
   const uint32_t scope = id.manager->devices().at(event.path.port).facts.netdev_index;
+  // judge() has refused requests without one, where there has to be one.
   if (header) {
     write_address(header->destination, wire::cm_service_port(service_id), scope, id.c.route.addr.src_storage);
     write_address(header->source, header->source_port, scope, id.c.route.addr.dst_storage);
@@ -169,6 +175,7 @@ std::unique_ptr<QueuedEvent> make_event(Id& id, const cm::Event& event) {
 
 std::unique_ptr<QueuedEvent> make_request(ConnectionManager& manager, Id& listener, const cm::Event& event) {
   auto queued = new_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+  // With the listener's context and channel, as rdma_create_id(3) says of requests.
   Id* id = new_id(manager, &listener.channel(), listener.c.context, listener.c.ps, listener.c.qp_type);
   if (id == nullptr) {
     throw std::bad_alloc();
@@ -217,6 +224,7 @@ void on_fetch(ConnectionManager& manager, QueuedEvent& event) {
       id.c.route.num_paths = 1;
       break;
     case RDMA_CM_EVENT_CONNECT_REQUEST:
+      // There is room in the backlog again.
       manager.engine().note_fetched(id.handle);
       break;
     case RDMA_CM_EVENT_DISCONNECTED:

@@ -22,6 +22,7 @@
 namespace ringbolt::rdmacm {
 namespace {
 
+// As the kernel's for RoCEv2.
 constexpr uint8_t kRoceHopLimit = 64;
 constexpr uint8_t kExactly = 2;  // selector of a path record: IB_SA_EQ
 
@@ -32,6 +33,7 @@ uint32_t flow_label(const Id& id) {
       return given;
     }
   }
+  // 20 bits; differs between connections, so that switches spread them over their links.
   return (31U * id.source_port() + id.destination_port()) & 0xfffffU;
 }
 
@@ -63,6 +65,7 @@ Id* new_id(ConnectionManager& manager, Channel* channel, void* context, rdma_por
 void detach_id(Id& id) {
   ConnectionManager& manager = *id.manager;
   if (id.handle != 0) {
+    // Its peer may have said "ready" in a datagram that nobody has looked at: then the end is a DREQ and not a REJ.
     if (id.is_passive && id.has_reply) {
       manager.catch_up();
     }
@@ -90,6 +93,7 @@ void detach_id(Id& id) {
 void delete_id(Id* id) {
   Channel& channel = id->channel();
   if (id->is_sync) {
+    // The channel is the identifier's own; no program knows it.
     channel.is_closed = true;
   }
   delete id;
@@ -100,11 +104,13 @@ void show_device(Id& id) {
   const Device& device = id.manager->devices().at(id.route->device);
   id.c.verbs = device.context;
   id.c.port_num = 1;
+  // A program's own one (rdma_create_ep()) stays.
   if (id.c.pd == nullptr) {
     id.c.pd = device.pd;
   }
   std::memcpy(id.c.route.addr.addr.ibaddr.sgid.raw, id.route->local_gid.data(), id.route->local_gid.size());
   std::memcpy(id.c.route.addr.addr.ibaddr.dgid.raw, id.route->remote_gid.data(), id.route->remote_gid.size());
+  // The default partition.
   id.c.route.addr.addr.ibaddr.pkey = htons(0xffff);
 }
 
@@ -115,6 +121,7 @@ void fill_path(Id& id) {
   std::memcpy(path.dgid.raw, id.route->remote_gid.data(), sizeof path.dgid.raw);
   std::memcpy(path.sgid.raw, id.route->local_gid.data(), sizeof path.sgid.raw);
   path.hop_limit = kRoceHopLimit;
+  // Paths of RoCE lead back as they came.
   path.reversible = 1;
   path.numb_path = 1;
   path.pkey = htons(0xffff);
@@ -144,6 +151,7 @@ int await_event(Id& id) {
   if (!id.is_sync) {
     return 0;
   }
+  // The one of the step before: programs of synchronous identifiers acknowledge none.
   if (id.c.event != nullptr) {
     rdma_ack_cm_event(id.c.event);
     id.c.event = nullptr;
@@ -160,6 +168,7 @@ int await_event(Id& id) {
 void ConnectionManager::drop_rejected(const Channel& channel) {
   std::vector<Id*> gone;
   for (const auto& [handle, id] : connections_) {
+    // Of the others the program still has events, and destroys them itself or never.
     if (id->is_rejected && &id->channel() == &channel && id->delivered == id->acknowledged) {
       gone.push_back(id);
     }
@@ -223,9 +232,11 @@ int rdma_destroy_id(rdma_cm_id* c) try {
   detach_id(id);
   manager.settle();
   if (c->event != nullptr) {
+    // rdma_ack_cm_event() takes the lock itself.
     const base::Unlocked unlocked(manager.mutex());
     rdma_ack_cm_event(std::exchange(c->event, nullptr));
   }
+  // As rdma_destroy_id(3) says. Only what the program has taken counts; detach_id() has dropped the rest.
   manager.wait([&]() RINGBOLT_REQUIRES(manager_lock) { return id.acknowledged == id.delivered; });
   ringbolt::rdmacm::delete_id(&id);
   return 0;

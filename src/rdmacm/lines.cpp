@@ -15,9 +15,11 @@
 namespace ringbolt::rdmacm {
 namespace {
 
+// Keys of epoll: this bit and a descriptor, or the number of a line.
 constexpr uint64_t kListenerKey = uint64_t{1} << 63;
 constexpr uint64_t kCallLimitNs = 5'000'000'000;   // TCP tries a lost SYN again after 1, 3 s
 constexpr uint64_t kHelloLimitNs = 2'000'000'000;  // strangers that say nothing take no descriptor for longer
+// Without descriptors accept4() would fail at once, again and again.
 constexpr uint64_t kAcceptPauseNs = 1'000'000'000;
 constexpr int kBacklog = 1024;
 constexpr int kEventsAtOnce = 64;
@@ -61,12 +63,14 @@ bool Lines::watch(int fd, uint64_t key, uint32_t events) {
   event.events = events;
   event.data.u64 = key;
   return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ||
+         // Watched already, for other events.
          (errno == EEXIST && epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0);
 }
 
 bool Lines::has_room() const {
   rlimit limit{};
   const bool is_known = getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  // Asked each time: programs change their limit.
   return lines_.size() < std::min<uint64_t>(is_known ? limit.rlim_cur / kShareOfDescriptors : 0, kMaxLines);
 }
 
@@ -79,6 +83,7 @@ uint16_t Lines::listen_at(const wire::Address& local, uint32_t scope) {
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
   const int fd = made.socket.get();
+  // At that address alone: others of the host must not reach it. The port is the kernel's choice.
   if (!made.socket.is_open() || !bind_to(fd, local, scope) || listen(fd, kBacklog) != 0 ||
       getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) != 0 ||
       !watch(fd, kListenerKey | static_cast<uint64_t>(fd), EPOLLIN)) {
@@ -122,6 +127,7 @@ bool Lines::begin_call(uint64_t now_ns, uint64_t token, const Place& place, Stat
   write_address(place.remote, place.port, place.scope, to);
   // What a call comes to, a refusal too, is read from the socket later.
   if (connect(fd, reinterpret_cast<const sockaddr*>(&to), length_of(to)) != 0 && errno != EINPROGRESS) {
+    // A refusal at once, as on the own host, is an answer to the question.
     if (errno != ECONNREFUSED || state != State::checking) {
       return false;
     }
@@ -161,6 +167,7 @@ bool Lines::say(const Line& line, wire::LifelineWord::Kind kind) const {
 void Lines::pause_accepting(uint64_t now_ns) {
   accepts_again_ns_ = now_ns + kAcceptPauseNs;
   for (const auto& [where, listener] : listeners_) {
+    // Watched for nothing: only errors wake then.
     watch(listener.socket.get(), kListenerKey | static_cast<uint64_t>(listener.socket.get()), 0);
   }
 }
@@ -180,6 +187,7 @@ void Lines::accept_all(const Listener& listener, uint64_t now_ns) {
     line.deadline_ns = now_ns + kHelloLimitNs;
     next_deadline_ns_ = std::min(next_deadline_ns_, line.deadline_ns);
     const uint64_t key = ++last_key_;
+    // Else it is closed again, which its caller takes for a broken line.
     if (has_room() && line.socket.is_open() && watch(line.socket.get(), key, EPOLLIN)) {
       lines_.emplace(key, std::move(line));
     }
@@ -222,6 +230,7 @@ void Lines::end_late(uint64_t now_ns, std::vector<News>& news) {
   std::erase_if(lines_, [&](const auto& entry) RINGBOLT_REQUIRES(mutex_) {
     const Line& line = entry.second;
     const bool is_late = line.deadline_ns <= now_ns;
+    // A stranger that has not said who it is goes without a word.
     if (is_late && line.is_ours) {
       news.push_back({News::Kind::broken, line.token});
     } else if (!is_late) {
@@ -232,6 +241,7 @@ void Lines::end_late(uint64_t now_ns, std::vector<News>& news) {
 }
 
 void Lines::on_ready(uint64_t key, uint64_t now_ns, std::vector<News>& news) {
+  // Several listeners may have gone since epoll_wait(): the descriptor is looked for.
   if ((key & kListenerKey) != 0) {
     const auto found = std::ranges::find_if(listeners_, [&](const auto& entry) {
       return static_cast<uint64_t>(entry.second.socket.get()) == (key & ~kListenerKey);
@@ -251,6 +261,7 @@ void Lines::on_ready(uint64_t key, uint64_t now_ns, std::vector<News>& news) {
   if (line.state == State::checking) {
     int error = 0;
     socklen_t length = sizeof error;
+    // 0, the process has answered, so it lives: the line was broken by somebody else.
     getsockopt(line.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     verdict = error == ECONNREFUSED ? News::Kind::dead : News::Kind::broken;
   } else if (line.state == State::connecting) {
@@ -308,6 +319,7 @@ bool Lines::read(Line& line, uint64_t now_ns, Verdict& verdict) {
 bool Lines::on_word(Line& line, Verdict& verdict) {
   line.bytes = 0;
   const auto word = wire::parse_lifeline_word(line.word);
+  // A process that has our peer's old port, or a stranger.
   if (!word || word->receiver != own_) {
     verdict = News::Kind::broken;
     return false;
@@ -338,6 +350,7 @@ bool Lines::on_word(Line& line, Verdict& verdict) {
 }
 
 void Lines::abandon_after_fork() {
+  // close() of an inherited descriptor sends no FIN as long as the parent has it.
   lines_.clear();
   listeners_.clear();
   epoll_.reset();

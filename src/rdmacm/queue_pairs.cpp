@@ -26,6 +26,7 @@ int make_cq(rdma_cm_id& id, uint32_t depth, ibv_comp_channel*& channel, ibv_cq*&
       return errno;
     }
   }
+  // The identifier is its context, as with rdma-core: rdma_get_send_comp() and its like look for nothing else.
   cq = ibv_create_cq(id.verbs, static_cast<int>(depth == 0 ? 1 : depth), &id, channel, 0);
   return cq == nullptr ? errno : 0;
 }
@@ -69,6 +70,7 @@ int check(const rdma_cm_id& id, const ibv_qp_init_attr_ex& wanted) {
 }
 
 int fill_cqs(rdma_cm_id& id, ibv_qp_init_attr_ex& wanted) {
+  // With an SRQ alone no receives are posted to the queue pair, so there need be none of its own.
   if (wanted.recv_cq == nullptr && id.recv_cq == nullptr && wanted.cap.max_recv_wr > 0) {
     if (const int error = make_cq(id, wanted.cap.max_recv_wr, id.recv_cq_channel, id.recv_cq)) {
       return error;
@@ -90,6 +92,7 @@ int fill_cqs(rdma_cm_id& id, ibv_qp_init_attr_ex& wanted) {
 /// The kernel's software device grants as many inline bytes as the pieces of a request take up, asked or not, and
 /// programs have come to send inline on that (rdma_xclient).
 void grant_inline(ibv_qp_cap& caps) {
+  // As much as our device copies without a word (limits.md).
   constexpr uint32_t kMostInline = 256;
   constexpr auto kPieceBytes = static_cast<uint32_t>(sizeof(ibv_sge));
   caps.max_inline_data = std::max(caps.max_inline_data, std::min(kMostInline, caps.max_send_sge * kPieceBytes));
@@ -104,6 +107,7 @@ int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
     return error;
   }
   if (const int error = fill_cqs(id.c, wanted)) {
+    // Only those of the library: a program's own are not in the identifier.
     drop_cqs(id.c);
     return error;
   }
@@ -111,6 +115,7 @@ int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
   ibv_qp* qp = ibv_create_qp_ex(id.c.verbs, &wanted);
   int error = qp == nullptr ? errno : 0;
   if (qp != nullptr) {
+    // A fork in between.
     error = ENODEV;
     if (is_ours(id)) {
       const base::LockGuard guard(id.manager->mutex());
@@ -124,6 +129,7 @@ int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
     drop_cqs(id.c);
     return error;
   }
+  // Last: on an error the identifier is as it was.
   id.c.pd = qp->pd;
   id.c.qp = qp;
   return 0;
