@@ -16,6 +16,7 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+// Of a name in the DNS (RFC 1035, 2.3.4).
 constexpr size_t kMostHostBytes = 255;
 
 bool is_host_letter(char c) {
@@ -67,6 +68,7 @@ std::string problem_of_host(const std::string& host) {
 
 base::Parsed<HostPort> parse_host_port(std::string_view text) {
   const bool is_bracketed = !text.empty() && text.front() == '[';
+  // The first colon: an IPv6 address without brackets fails, since where its port begins can't be told.
   const size_t colon = is_bracketed ? text.find("]:") : text.find(':');
   if (text.size() > kMostHostBytes || colon == std::string_view::npos) {
     return base::refuse(0, "is no HOST:PORT or [IPV6]:PORT");
@@ -104,6 +106,7 @@ void check(const Config& config) {
       !std::all_of(config.group.begin(), config.group.end(), [](char c) { return c >= ' ' && c <= '~'; })) {
     refuse(EINVAL, "the group's name", fmt::format("take up to {} printable letters", kMaxGroupNameBytes));
   }
+  // A single rank meets nobody.
   if (config.n_ranks > 1 && (config.rank != 0 || config.listening_fd < 0) &&
       (config.host.empty() || config.port == 0)) {
     refuse(EINVAL, fmt::format("meet at \"{}\" port {}", config.host, config.port), "give rank 0's host and a port");

@@ -24,7 +24,9 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+// No rank: there are kMaxRanks at most.
 constexpr uint32_t kPendingMark = UINT32_MAX;
+// What a rank that does not call poll() may have waiting; then its peers are told that it is lost.
 constexpr size_t kMaxEventBytes = size_t{64} << 20;
 /// Of `lost`: an errno, and whether the rank left in order.
 constexpr size_t kLostBytes = 8;
@@ -35,6 +37,7 @@ bool is_host_answering(int fd, uint32_t within_ms) {
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
     return false;
   }
+  // Milliseconds (linux/tcp.h).
   if (info.tcpi_last_ack_recv <= within_ms) {
     return true;
   }
@@ -102,6 +105,7 @@ SideChannel::Connections::~Connections() {
         }
       }
     }
+    // A second for all together; poll() ends early where one of them fails, which flush() then sees.
   } while (!waiting.empty() && base::now_ns() < deadline &&
            ::poll(waiting.data(), waiting.size(), milliseconds_until(deadline, 1000)) != 0);
   for (Connection& connection : connections_) {
@@ -134,6 +138,7 @@ void SideChannel::Connections::step(int timeout_ms) {
   const int n_ready = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), timeout_ms);
   for (int i = 0; i < n_ready; ++i) {
     const epoll_event& event = ready[static_cast<size_t>(i)];
+    // An earlier one of this batch may have ended it.
     if (event.data.u32 != kPendingMark && connections_[event.data.u32].is_open()) {
       serve(event.data.u32, (event.events & ~static_cast<uint32_t>(EPOLLOUT)) != 0);
     }
@@ -144,6 +149,7 @@ void SideChannel::Connections::serve(uint32_t peer, bool has_input) {
   Connection& connection = connections_[peer];
   connection.flush();
   if (has_input) {
+    // What came before the end first: a goodbye makes it an orderly one.
     const std::optional<int> ended = connection.receive();
     take_frames(peer);
     if (ended && connection.is_open()) {
@@ -175,6 +181,7 @@ void SideChannel::Connections::end(uint32_t peer, Event::Kind how, int errno_val
   if (is_gone_[peer]) {
     return;
   }
+  // First: what follows comes back here for others, and must not for this one.
   is_gone_[peer] = true;
   connections_[peer] = Connection();  // leaves the epoll set by being closed
   add_event({how, peer, 0, errno_value, {}}, false);
@@ -226,6 +233,7 @@ base::Result<void> SideChannel::Connections::send(uint32_t to, uint16_t kind, st
     return base::fail(EMSGSIZE);
   }
   if (to == rank_) {
+    // Copied: `bytes` is the caller's.
     add_event({Event::Kind::message, rank_, kind, 0, {bytes.begin(), bytes.end()}}, is_latest_only);
     return {};
   }
@@ -235,6 +243,7 @@ base::Result<void> SideChannel::Connections::send(uint32_t to, uint16_t kind, st
   const Payload payload = make_payload({bytes.begin(), bytes.end()});
   FrameHeader header{FrameType::message, is_latest_only ? kLatestOnly : uint8_t{0}, kind, to, 0};
   if (!is_root()) {
+    // One that is only of interest if it is new may be left out.
     if (!connections_[0].queue(header, payload) && !is_latest_only) {
       return base::fail(ENOBUFS);
     }
@@ -242,6 +251,7 @@ base::Result<void> SideChannel::Connections::send(uint32_t to, uint16_t kind, st
     watch(0);
     return {};
   }
+  // What a rank writes there is whom it is for; what rank 0 writes is whom it is from.
   header.rank = rank_;
   if (to == kEveryone) {
     queue_to_all_but(rank_, header, payload);
@@ -287,6 +297,7 @@ void SideChannel::Connections::add_event(Event event, bool is_latest_only) {
     }
   }
   event_bytes_ += event.bytes.size();
+  // Of this rank's own messages none is refused: it would end itself.
   const bool is_too_much = event.kind == Event::Kind::message && event_bytes_ > kMaxEventBytes && from != rank_;
   events_.push_back(std::move(event));
   event_is_latest_only_.push_back(is_latest_only);
@@ -302,6 +313,7 @@ void SideChannel::Connections::mark_pending(bool is_pending) {
   }
   is_marked_ = is_pending;
   uint64_t count = 1;
+  // Never blocks: the eventfd is non-blocking, and holds 0 or 1.
   const ssize_t done =
       is_pending ? ::write(pending_.get(), &count, sizeof count) : ::read(pending_.get(), &count, sizeof count);
   if (done != sizeof count && !failure_) {  // nobody who sleeps on the descriptor can be woken any more
@@ -313,6 +325,7 @@ void SideChannel::Connections::mark_pending(bool is_pending) {
 
 uint64_t SideChannel::Connections::hosts_answering(uint32_t within_ms) const {
   uint64_t answering = 0;
+  // Bits of the answer.
   for (uint32_t peer = 0; peer < std::min<uint32_t>(n_ranks_, 64); ++peer) {
     if (connections_[peer].is_open() && is_host_answering(connections_[peer].fd(), within_ms)) {
       answering |= uint64_t{1} << peer;

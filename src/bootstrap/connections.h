@@ -17,10 +17,11 @@ enum class Exchange : uint16_t { all_gather = 1, barrier = 2 };
 const char* name_of(Exchange exchange);
 
 /// The connections of a SideChannel after all have met: those of rank 0 to everybody, or the one to rank 0. See
-/// SideChannel for what the functions do.
+/// SideChannel for what the functions do. Owned by its SideChannel, and used by one thread at a time, as that is.
+/// epoll holds descriptors of connections_, and forgets each as it is closed.
 class SideChannel::Connections {
  public:
-  /// `connections`: by rank.
+  /// `connections`: by rank. Throws base::Error: no descriptors are left. Connections are owned from here on.
   Connections(uint32_t rank, uint32_t n_ranks, std::vector<Connection> connections);
   ~Connections();
   Connections(const Connections&) = delete;
@@ -40,7 +41,8 @@ class SideChannel::Connections {
   using Shares = std::vector<std::optional<std::vector<std::byte>>>;
   bool is_root() const { return rank_ == 0; }
 
-  // connections.cpp: connections and messages.
+  // connections.cpp: connections and messages. Waits for up to timeout_ms, then serves what is ready. It may end
+  // connections; callers look again.
   void step(int timeout_ms);
   void serve(uint32_t peer, bool has_input);
   void take_frames(uint32_t peer);
@@ -50,6 +52,7 @@ class SideChannel::Connections {
   void forward(uint32_t from, Frame& frame);
   void end(uint32_t peer, Event::Kind how, int errno_value);
   void add_event(Event event, bool is_latest_only);
+  // Makes fd() readable, or not.
   void mark_pending(bool is_pending);
 
   // exchanges.cpp
@@ -81,6 +84,7 @@ class SideChannel::Connections {
   std::optional<std::vector<std::vector<std::byte>>> result_;
   size_t n_told_ = 0;
   std::string missing_ = "rank 0";  ///< whom the exchange waits for, as far as is known
+  // Set once: the group's exchanges have failed for good. Messages go on.
   std::optional<Failure> failure_;
 };
 

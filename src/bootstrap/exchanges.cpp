@@ -17,6 +17,7 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+// How often rank 0 tells the others whom all wait for, at most.
 constexpr int kProgressMs = 100;
 constexpr size_t kNumberBytes = 4;  ///< of the exchange, in front of a share
 constexpr size_t kCountsBytes = 8;  ///< its number and that of the shares, in front of all shares
@@ -43,12 +44,15 @@ Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(
     return tl::unexpected(*failure_);
   }
   if (mine.size() > kMaxShareBytes) {
+    // The others would wait for this share for ever.
     fail(EMSGSIZE,
          fmt::format("rank {} gave {} bytes to all_gather, {} are the most", rank_, mine.size(), kMaxShareBytes),
          rank_);
     return tl::unexpected(*failure_);
   }
+  // From here on events do not make fd() readable.
   current_ = which;
+  // Exchanges are counted alike on all ranks, so a rank that has left one out is noticed.
   ++n_exchanges_;
   result_.reset();
   mark_pending(false);
@@ -81,6 +85,7 @@ Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(
 
 /// Rank 0: one more share, its own included.
 void SideChannel::Connections::take_share(uint32_t peer, Frame& frame) {
+  // From a rank that has proven itself: a bug, or another version. It is lost, not the group.
   if (frame.payload.size() < kNumberBytes || !is_exchange(frame.header.kind)) {
     end(peer, Event::Kind::lost, EPROTO);
     return;
@@ -124,6 +129,7 @@ void SideChannel::Connections::finish_if_complete() {
          kEveryone);
     return;
   }
+  // docs/formats/bootstrap.md: number, count, and the length in front of each share.
   std::vector<std::byte> all(kCountsBytes + 4 * size_t{n_ranks_});
   all.reserve(all.size() + total);
   base::put_le(std::span<std::byte>(all), 0, n_exchanges_);
@@ -198,6 +204,7 @@ void SideChannel::Connections::take_from_root(Frame& frame) {
 void SideChannel::Connections::take_shares(const Frame& frame) {
   const std::span<const std::byte> payload(frame.payload);
   const size_t header = kCountsBytes + 4 * size_t{n_ranks_};
+  // Lengths are only read once there is room for all of them.
   if (payload.size() < header || !current_ || result_ || base::get_le<uint32_t>(payload, 0) != n_exchanges_ ||
       base::get_le<uint32_t>(payload, 4) != n_ranks_) {
     if (!failure_) {  // else it is the answer to an exchange that was given up here
@@ -209,6 +216,7 @@ void SideChannel::Connections::take_shares(const Frame& frame) {
   size_t at = header;
   for (uint32_t rank = 0; rank < n_ranks_; ++rank) {
     const size_t length = base::get_le<uint32_t>(payload, kCountsBytes + 4 * size_t{rank});
+    // `at` never goes beyond the end, so the difference does not wrap around.
     if (length > payload.size() - at) {
       end(0, Event::Kind::lost, EPROTO);
       return;

@@ -31,6 +31,7 @@ base::Parsed<FrameHeader> parse_header(std::span<const std::byte> in, size_t mos
   if (in.size() < kHeaderBytes) {
     return base::refuse(0, fmt::format("{} bytes are no header", in.size()));
   }
+  // Words that follow the peer's name, as all of these.
   if (base::get_le<uint32_t>(in, 0) != kMagic) {
     return base::refuse(0, "does not speak Ringbolt's bootstrap protocol");
   }
@@ -54,6 +55,7 @@ void FrameReader::authenticate(const Key& key, size_t most_bytes) {
 
 std::span<std::byte> FrameReader::space() {
   constexpr size_t kLeastBytes = 4096;
+  // Memory at most doubles with what has really come, whatever a header announces.
   constexpr size_t kMostAheadBytes = size_t{1} << 20;
   if (begin_ == end_) {
     begin_ = end_ = 0;
@@ -88,10 +90,12 @@ base::Parsed<std::optional<Frame>> FrameReader::next() {
   if (!header) {
     return tl::unexpected(header.error());
   }
+  // A frame without a tag after the handshake could be anybody's.
   if (is_of_handshake(header->type) == authenticator_.has_value()) {
     return base::refuse(0, fmt::format("sent a frame of type {} out of turn", static_cast<int>(header->type)));
   }
   const size_t bare = kHeaderBytes + header->length;
+  // No overflow: parse_header() has bounded the length.
   wanted_ = bare + (authenticator_ ? kTagBytes : 0);
   if (have.size() < wanted_) {
     return std::nullopt;

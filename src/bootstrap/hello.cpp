@@ -11,6 +11,7 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+// Offsets in the payload, docs/formats/bootstrap.md.
 constexpr size_t kFirstVersionAt = 0;
 constexpr size_t kLastVersionAt = 2;
 constexpr size_t kFlagsAt = 4;
@@ -53,9 +54,11 @@ base::Parsed<Hello> parse_hello(std::span<const std::byte> payload) {
   Hello hello;
   hello.first_version = base::get_le<uint16_t>(payload, kFirstVersionAt);
   hello.last_version = base::get_le<uint16_t>(payload, kLastVersionAt);
+  // The caller of this sees that by the versions, and says so.
   if (hello.first_version > kVersion || hello.last_version < kVersion) {
     return hello;
   }
+  // The first comparison makes the read in the second one safe.
   if (payload.size() < kGroupAt || payload.size() != kGroupAt + base::get_le<uint8_t>(payload, kGroupLengthAt) ||
       payload.size() > kGroupAt + kMaxGroupNameBytes) {
     return base::refuse(0, fmt::format("sent a greeting of {} bytes", payload.size()));

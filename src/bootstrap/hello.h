@@ -32,7 +32,8 @@ struct Hello {
 };
 
 std::vector<std::byte> emit(const Hello& hello);
-/// Of another version only the versions are read.
+/// Of another version only the versions are read. Any bytes are safe; so with the challenge. The rank is not checked
+/// against anything.
 base::Parsed<Hello> parse_hello(std::span<const std::byte> payload);
 
 struct Challenge {

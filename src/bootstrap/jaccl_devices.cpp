@@ -14,10 +14,12 @@ namespace {
 
 using base::Json;
 
+// Of lists: the table, a row, a cell.
 constexpr int kMaxDepth = 3;
 constexpr size_t kMaxDeviceBytes = 63;  // IBV_SYSFS_NAME_MAX, with its final zero, is 64
 
 std::string place_of(std::string_view format, size_t row, size_t column) {
+  // The formats are constants of ours (problem_of()'s callers): no text of a file gets here.
   return fmt::format(fmt::runtime(format), row, column);
 }
 
@@ -134,6 +136,7 @@ std::vector<std::string> warnings(const JacclDevices& devices) {
     std::set<std::string> seen;
     for (size_t j = 0; j < devices.cells[i].size(); ++j) {
       for (const std::string& device : devices.cells[i][j]) {
+        // Which leads everywhere.
         if (device != base::kOverlayDevice && !seen.insert(device).second) {
           lines.push_back(
               fmt::format("[{}][{}]: {} occurs twice among the devices of rank {}: one cable leads to one "

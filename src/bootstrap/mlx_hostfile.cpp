@@ -13,6 +13,7 @@ namespace {
 using base::Json;
 
 constexpr int kMaxDepth = 5;  // {"hosts": [{"rdma": [["rdma_en2"]]}]}
+// Bounds on what a file of a stranger makes this hold; far beyond what MLX writes.
 constexpr size_t kMaxWordBytes = 255;
 constexpr size_t kMaxAddresses = 64;
 constexpr size_t kMaxEnvs = 256;
@@ -44,6 +45,7 @@ MlxHost host_of(const Json& value, const std::string& place, size_t n_hosts) {
     // MLX itself writes an empty row for hosts without devices: as none.
     if (!base::list(value["rdma"], rdma, 0, kMaxMlxRanks).empty()) {
       auto& cells = host.rdma.emplace();
+      // A cell for each host: the rows together are a square table.
       for (const Json& cell : base::list(value["rdma"], rdma, n_hosts, n_hosts)) {
         cells.push_back(cell_of(cell, fmt::format("{}[{}]", rdma, cells.size())));
       }

@@ -16,7 +16,8 @@ struct pollfd;
 namespace ringbolt::bootstrap {
 
 /// Rank 0 while the others come: takes whoever proves to belong here, refuses everybody else, and lets no stranger
-/// delay a rank. Not thread-safe.
+/// delay a rank. Not thread-safe. Owns connections of callers and members until run() hands those of the members
+/// over. `config` and `key` outlive it.
 class Reception {
  public:
   /// Listens. May ask the name service, and then blocks until `deadline_ns`. Throws base::Error.
@@ -24,7 +25,7 @@ class Reception {
 
   /// Blocks until all ranks have come: their connections by rank (none for rank 0). Throws base::Error when a rank is
   /// lost again, when two ranks contradict each other (at once), or when some have not come by `deadline_ns`; all who
-  /// have come are told the same.
+  /// have come are told the same. Once.
   std::vector<Connection> run(uint64_t deadline_ns);
 
  private:
@@ -43,6 +44,7 @@ class Reception {
 
   void wait(uint64_t deadline_ns);
   void accept_all(int listening_fd);
+  // Caller stays in the list whatever comes of it; drop_finished() takes it out.
   void serve(Caller& caller, bool has_input);
   void dismiss(Caller& caller, const std::string& reason);
   void admit(Caller& caller);

@@ -30,6 +30,7 @@ std::string describe(const Address& address) {
   }
   const std::string_view text(host.data());
   constexpr std::string_view kMapped = "::ffff:";
+  // A socket for both families shows IPv4 peers as mapped addresses (ipv6(7)).
   const bool is_mapped = text.substr(0, kMapped.size()) == kMapped && text.find('.') != std::string_view::npos;
   const std::string plain(is_mapped ? text.substr(kMapped.size()) : text);
   return plain.find(':') == std::string::npos ? fmt::format("{}:{}", plain, port.data())
@@ -61,6 +62,7 @@ void set_port(Address& address, uint16_t port) {
   }
 }
 
+// Where an option is not to be had, all works without it.
 void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
 uint16_t port_of(int fd) {
@@ -72,6 +74,7 @@ uint16_t port_of(int fd) {
 
 /// Adds a socket that listens at `address`. An errno or 0.
 int listen_at(Address address, bool is_dual, Listening& listening) {
+  // Of several addresses all listen at the port that the first one got.
   if (listening.port != 0) {
     set_port(address, listening.port);
   }
@@ -79,8 +82,10 @@ int listen_at(Address address, bool is_dual, Listening& listening) {
   if (!fd.is_open()) {
     return errno;
   }
+  // Connections of an earlier run may be in TIME_WAIT at this port (socket(7)).
   set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.get()->sa_family == AF_INET6) {
+    // Else it would take IPv4's port, too, and the second socket would find it taken.
     set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, is_dual ? 0 : 1);
   }
   if (::bind(fd.get(), address.get(), address.length) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
@@ -99,6 +104,7 @@ int listen_at_each(const Resolved& resolved, Listening& listening) {
   for (const Address& address : resolved.addresses) {
     const int failed = listen_at(address, false, listening);
     error = failed == 0 || listening.sockets.empty() ? failed : error;
+    // To listen at some of the addresses alone would split the ranks between two programs.
     if (failed == EADDRINUSE) {
       return failed;
     }
@@ -147,6 +153,7 @@ Listening Listening::open(const std::string& host, uint16_t port, const std::str
   } else {
     error = listen_at_each(resolve(host, port, host != "localhost", deadline_ns, look_up), listening);
     if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT) {
+      // `host` is the others' word for this machine, behind an address translation, say.
       error = listen_at(any_address(AF_INET6, port), true, listening);
       if (error != 0 && error != EADDRINUSE) {
         error = listen_at(any_address(AF_INET, port), false, listening);
@@ -224,6 +231,7 @@ Begun begin_dialling(const Address& at) {
     return begun;
   }
   set(begun.socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  // After a signal the connection goes on being made (connect(2)).
   if (::connect(begun.socket.get(), at.get(), at.length) != 0 && errno != EINPROGRESS && errno != EINTR) {
     begun.error = errno;
   }
@@ -254,6 +262,7 @@ Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
     if (dialled.error == 0) {
       return dialled;
     }
+    // Of the last address; the others were no better.
     dialled.problem = fmt::format("{}: {}", dialled.peer, base::reason_of(dialled.error));
     dialled.advice = base::tcp_advice(dialled.error);
   }

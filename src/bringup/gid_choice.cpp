@@ -9,6 +9,7 @@
 namespace ringbolt::bringup {
 namespace {
 
+// Compared with as text: empty slots are counted and not listed.
 constexpr const char* kEmptySlot = "the slot is empty";
 
 /// How good an entry is: the greater tuple is taken.
@@ -28,6 +29,7 @@ std::string flaw_of(const GidEntry& entry) {
   if (is_empty(entry.gid)) {
     return kEmptySlot;
   }
+  // Not known is no objection.
   if (entry.is_interface_up.has_value() && !*entry.is_interface_up) {
     return fmt::format("{} is of {}, which is down", text_of(entry.gid), entry.interface);
   }
@@ -45,6 +47,7 @@ const char* name_of_family(int family) {
 
 Rank rank_of(const GidEntry& entry, const std::optional<Subnet>& peers) {
   return {.is_in_subnet = peers.has_value() && peers->contains(entry.gid),
+          // Unknown types count as v2: libraries that tell none are of devices that have nothing else.
           .is_v2 = entry.type != GidType::kRoceV1,
           .family = family_of(entry.gid)};
 }
@@ -52,6 +55,7 @@ Rank rank_of(const GidEntry& entry, const std::optional<Subnet>& peers) {
 /// Why `entry` came after `chosen`.
 std::string disadvantage(const GidEntry& entry, const Rank& rank, const GidEntry& chosen, const Rank& best) {
   const std::string what = text_of(entry.gid);
+  // In the order of is_better(): the first difference is what decided.
   if (best.is_in_subnet && !rank.is_in_subnet) {
     return fmt::format("{} is not in the peer's subnet", what);
   }
@@ -79,6 +83,7 @@ std::string advantage(const Rank& best, const std::optional<Subnet>& peers) {
 }  // namespace
 
 void guess_types(std::vector<GidEntry>& table) {
+  // It does tell: what it left open is really unknown.
   if (std::ranges::any_of(table, [](const GidEntry& one) { return one.type != GidType::kUnknown; })) {
     return;
   }
@@ -89,6 +94,7 @@ void guess_types(std::vector<GidEntry>& table) {
     }
   }
   for (const auto& [gid, entries] : by_gid) {
+    // In the order of the table, which is that of indices.
     if (entries.size() == 2) {
       entries[0]->type = GidType::kRoceV1;
       entries[1]->type = GidType::kRoceV2;

@@ -26,6 +26,7 @@ std::pair<uint8_t, uint8_t> indices_alike(const PortCard& a, const PortCard& b) 
   return {of_a, of_a == a.gid_index ? index_for(b, a.chosen().type) : b.gid_index};
 }
 
+// An end that does not say how fast it is does not count.
 uint32_t slower(uint32_t a, uint32_t b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
 }  // namespace
@@ -59,6 +60,7 @@ void Matching::add(PortOfRank a, PortOfRank b, KnownBy known_by,
   }
   result_.cables.push_back(
       {a, b, indices.first, indices.second, slower(card(a).rate_mbps, card(b).rate_mbps), known_by});
+  // From here on no other evidence is heard about the two.
   matched_.insert(a);
   matched_.insert(b);
 }
@@ -82,6 +84,7 @@ std::vector<PortOfRank> Matching::cell(uint32_t from, uint32_t to) {
   std::vector<PortOfRank> ports;
   for (const std::string& device : evidence_.matrix[from][to]) {
     const auto& own = cards_[from];
+    // Of a device with several ports the first: JACCL's files know no port numbers.
     const auto found = std::find_if(own.begin(), own.end(), [&](const PortCard& one) { return one.device == device; });
     if (found == own.end()) {
       std::string there;
@@ -178,6 +181,7 @@ void Matching::take_subnets() {
     const AddressOfPort& y = addresses[second];
     const PortOfRank a = ports[x.port];
     const PortOfRank b = ports[y.port];
+    // Two ends of a cable differ; copies of one machine's settings do not.
     if (x.gid == y.gid) {
       note(a, fmt::format("{} has the same address, {}", name_of(cards_, b), text_of(x.gid)));
       note(b, fmt::format("{} has the same address, {}", name_of(cards_, a), text_of(x.gid)));
@@ -201,11 +205,13 @@ void Matching::take_subnets() {
           fmt::format("{} shares a subnet with each of {}: a cable has one other end", name_of(cards_, a), names(all)));
       barred_.insert(a);
       note(a, "it shares subnets with several ports");
+      // Each cable once, and only where the other end knows no third port either.
     } else if (a < b && partners[b].size() == 1) {
       add(a, b, KnownBy::kSubnet, ends.indices);
     }
   }
   for (const auto& crowd : found.crowds) {
+    // Several addresses of one port count once.
     std::set<PortOfRank> members;
     for (const size_t i : crowd) {
       if (!is_matched(ports[addresses[i].port])) {
@@ -295,6 +301,7 @@ void Matching::take_trials() {
       result_.conflicts.push_back(fmt::format("{} reaches each of {}: a switch, not a cable? {}", name_of(cards_, a),
                                               names(others), kGiveMatrix));
       note(a, "it reaches several ports");
+      // The list of a holds at least one, and each of these has a in its own.
     } else if (partners[others[0]].size() == 1) {
       add(a, others[0], KnownBy::kTrial);
     } else {
@@ -317,6 +324,7 @@ Cables Matching::finish() {
       result_.unmatched.push_back({port, known != reasons_.end() ? known->second : usual});
     }
   }
+  // By names, which all ranks know alike; places in lists differ with what a rank has found usable.
   const auto key = [this](const Cable& one) {
     return std::tuple(one.a.rank, one.b.rank, card(one.a).device, card(one.b).device, card(one.a).port,
                       card(one.b).port);

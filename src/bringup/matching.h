@@ -10,7 +10,8 @@
 
 namespace ringbolt::bringup {
 
-/// The steps of match_cables(), one after the other. Used by cables.cpp alone. Not thread-safe.
+/// The steps of match_cables(), one after the other. Used by cables.cpp alone. Not thread-safe. Refers to cards and
+/// evidence, which outlive it. take_matrix(), take_subnets(), take_trials(), finish(), in this order.
 class Matching {
  public:
   Matching(const AllCards& cards, const Evidence& evidence);
@@ -47,6 +48,7 @@ class Matching {
   Cables result_;
   std::set<PortOfRank> matched_;
   std::set<PortOfRank> barred_;  ///< in a conflict already: no further evidence is heard
+  // The first reason of a port stays: it is of the strongest evidence.
   std::map<PortOfRank, std::string> reasons_;
   std::vector<Bundle> bundles_;
 };

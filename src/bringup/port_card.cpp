@@ -14,6 +14,7 @@ namespace ringbolt::bringup {
 namespace {
 
 constexpr uint32_t kMagic = 0x52425043;  // "RBPC"
+// Raised with any change of the layout: all ranks run the same release, and say so if not.
 constexpr uint16_t kVersion = 2;
 constexpr size_t kHeaderBytes = 12;
 constexpr size_t kCrcBytes = 4;
@@ -23,6 +24,7 @@ constexpr uint8_t kCountsFrames = 4;
 constexpr uint8_t kHasChannels = 8;
 constexpr uint8_t kAllFlags = 15;
 
+// Big-endian, as the rest of this format: the only one here that is.
 class Writer {
  public:
   template <class T>
@@ -60,6 +62,7 @@ class Reader {
     for (const std::byte one : take(sizeof(T))) {
       value = value << 8U | static_cast<uint64_t>(one);
     }
+    // 0 where something was missing.
     return static_cast<T>(value);
   }
   std::span<const std::byte> take(size_t count) {
@@ -101,6 +104,7 @@ std::string flaw_of(const PortCard& card) {
   }
   bool has_chosen = false;
   for (size_t i = 0; i < card.gids.size(); ++i) {
+    // Ascending, so that each index stands once.
     if (is_empty(card.gids[i].gid) || (i > 0 && card.gids[i].index <= card.gids[i - 1].index)) {
       return fmt::format("{} has an empty GID, or GIDs out of order", card.device);
     }
@@ -130,6 +134,7 @@ void put_card(Writer& out, const PortCard& card) {
   out.put_bytes(card.device);
   out.put(card.port);
   out.put(card.lid);
+  // flaw_of() has made sure that it fits.
   out.put(static_cast<uint16_t>(card.mtu_bytes));
   out.put(card.rate_mbps);
   out.put(card.gid_index);
@@ -200,6 +205,7 @@ std::vector<std::byte> emit_cards(std::span<const PortCard> cards) {
   out.put(kMagic);
   out.put(kVersion);
   out.put(static_cast<uint16_t>(cards.size()));
+  // The length, once it is known.
   out.put(uint32_t{0});
   for (const PortCard& card : cards) {
     put_card(out, card);
@@ -236,6 +242,7 @@ base::Parsed<std::vector<PortCard>> parse_cards(std::span<const std::byte> bytes
     }
     cards.push_back(std::move(*card));
   }
+  // Asked before anything is believed.
   if (in.is_short() || !in.is_at_end()) {
     return refuse(fmt::format("{} bytes that do not hold {} ports", bytes.size(), n_cards));
   }

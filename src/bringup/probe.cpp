@@ -15,6 +15,7 @@ constexpr uint32_t kLeastQueuePairs = 10;
 constexpr uint32_t kLeastRegions = 100;
 constexpr uint32_t kLeastWorkRequests = 4095;
 
+// Devices differ in how they say so; all else, as EBUSY or ENOMEM, means that it can't be told now.
 bool means_no_such_type(int error) {
   return error == EOPNOTSUPP || error == EINVAL || error == ENOSYS || error == EPERM;
 }
@@ -22,6 +23,7 @@ bool means_no_such_type(int error) {
 bool has_type(const verbs::ProtectionDomain& pd, const verbs::CompletionQueue& cq, uint8_t port, ibv_qp_type type) {
   try {
     verbs::UnconnectedQueuePair qp(pd, {.type = type, .send_cq = &cq, .receive_cq = &cq});
+    // Some refuse the type only here. The queue pair goes at the end of the scope.
     qp.to_init({.port = port});
     return true;
   } catch (const base::Error& error) {
@@ -52,6 +54,7 @@ Capabilities probe(const verbs::ProtectionDomain& pd, const verbs::CompletionQue
   can.has_uc = has_type(pd, cq, port, IBV_QPT_UC);
   can.has_rc = has_type(pd, cq, port, IBV_QPT_RC);
   can.has_channels = has_channels(context);
+  // So it is with all devices over Thunderbolt that are known, and with no others.
   can.counts_frames = can.has_uc && !can.has_rc;
   const ibv_device_attr device = context.query_device().value_or(ibv_device_attr{});
   can.most_queue_pairs = known(device.max_qp, kLeastQueuePairs);

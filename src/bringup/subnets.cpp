@@ -85,10 +85,12 @@ class Grouping {
         }
       }
     }
+    // There is one: two ports, so some pair has a.port < b.port.
     result_.pairs.push_back(best->second);
   }
 
   void settle(const Members& group) {
+    // A machine's own ports say nothing about cables to others.
     if (n_ranks(group) < 2) {
       return;
     }

@@ -34,6 +34,7 @@ GidType type_of(uint32_t type) {
   }
 }
 
+// By any socket: the interface is named in the request (netdevice(7)).
 std::optional<bool> is_up(const std::array<char, IF_NAMESIZE>& interface) {
   const base::UniqueFd socket(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
@@ -81,6 +82,7 @@ class Look {
 
   void run() {
     const auto device = context_.query_device();
+    // Libraries that can't be asked have devices of one port.
     const unsigned n_ports = device ? device->phys_port_cnt : 1;
     for (unsigned port = 1; port <= n_ports; ++port) {
       look_at(static_cast<uint8_t>(port));
@@ -113,10 +115,12 @@ class Look {
     card.device = context_.device();
     card.port = port;
     card.lid = attributes->lid;
+    // An MTU that is not known is taken for the least.
     card.mtu_bytes = std::max(256U, verbs::mtu_bytes(attributes->active_mtu));
     card.rate_mbps = static_cast<uint32_t>(verbs::rate_gbps(attributes->active_width, attributes->active_speed) * 1000);
     card.gid_index = choice.chosen->index;
     card.gids = card_gids(table, card.gid_index);
+    // Of this port's look alone: devices have few.
     const verbs::ProtectionDomain pd(context_);
     const verbs::CompletionQueue cq(context_, 1);
     card.capabilities = probe(pd, cq, port);
@@ -158,6 +162,7 @@ std::vector<GidEntry> read_gid_table(const verbs::Context& context, uint8_t port
 std::vector<CardGid> card_gids(std::span<const GidEntry> table, uint8_t chosen) {
   std::vector<CardGid> gids;
   for (const GidEntry& entry : table) {
+    // A place is kept for the chosen one until it has come.
     const bool is_room_left = gids.size() + (entry.index < chosen ? 1 : 0) < kMostCardGids;
     if (can_be_used(entry) && (entry.index == chosen || is_room_left)) {
       gids.push_back({entry.index, entry.gid, entry.type});
@@ -175,6 +180,7 @@ std::vector<PortCard> Survey::cards() const {
 }
 
 Survey survey_device(const verbs::Library& library, const std::string& device, uint64_t deadline_ns) {
+  // By value: the thread may outlive this call.
   const auto look = [library, device](verbs::Whereabouts&) {
     Survey of_device;
     Look(library, device, of_device).run();
@@ -199,6 +205,7 @@ Survey survey(const verbs::Library& library, uint64_t deadline_ns) {
   Survey survey;
   for (size_t i = 0; i < devices.size(); ++i) {
     const uint64_t now_ns = base::now_ns();
+    // What earlier ones did not need is shared among those that follow.
     const uint64_t share_ns = (std::max(deadline_ns, now_ns) - now_ns) / (devices.size() - i);
     const Survey seen = survey_device(library, devices[i], now_ns + std::min(share_ns, kMostLookMs * 1'000'000));
     survey.usable.insert(survey.usable.end(), seen.usable.begin(), seen.usable.end());

@@ -16,6 +16,7 @@ namespace ringbolt::bringup {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
+// 24 bits; nothing is ever sent to it.
 constexpr uint32_t kNobody = 0xfffffe;  // a queue pair number that no device has given out by now
 
 uint64_t left_ns(uint64_t deadline_ns) {
@@ -24,6 +25,7 @@ uint64_t left_ns(uint64_t deadline_ns) {
 }
 
 /// What a thread of trials works on, and keeps when it is left alone.
+// Shared by the thread and by who waits; the last one destroys it.
 struct Bench {
   verbs::Library library;
   std::string device;
@@ -57,6 +59,7 @@ void try_all(Bench& bench) {
   const verbs::CompletionQueue cq(context, 1);
   for (const TrialCandidate& candidate : bench.candidates) {
     const int error = try_one(pd, cq, bench, candidate);
+    // Held for a moment; the driver is never called with it.
     const base::LockGuard lock(bench.mutex);
     bench.errors.push_back(error);
     bench.changed.notify_one();
@@ -96,6 +99,7 @@ std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t t
       });
       n_done = bench->errors.size();
     }
+    // Under the lock: the thread sees it at its next candidate, and ends.
     bench->is_abandoned = !is_in_time;
     failure = bench->failure;
     errors = bench->errors;
@@ -120,6 +124,7 @@ std::vector<int> try_candidates(const verbs::Library& library, const std::string
   size_t n_stuck = 0;
   while (errors.size() < candidates.size() && n_stuck < kMostStuckTrials && left_ns(deadline_ns) > 0) {
     const auto left = candidates.subspan(errors.size());
+    // A new thread and a new context for what is left: the old ones may be stuck for good.
     const std::shared_ptr<Bench> bench(new Bench{library, device, type, path, {left.begin(), left.end()}, {}, {}});
     const std::vector<int> found = run_until_stuck(bench, timeout_ms, deadline_ns);
     errors.insert(errors.end(), found.begin(), found.end());

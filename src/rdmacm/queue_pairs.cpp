@@ -26,7 +26,7 @@ int make_cq(rdma_cm_id& id, uint32_t depth, ibv_comp_channel*& channel, ibv_cq*&
       return errno;
     }
   }
-  // The identifier is its context, as with rdma-core: rdma_get_send_comp() and its like look for nothing else.
+  // The identifier is its context, as with rdma-core.
   cq = ibv_create_cq(id.verbs, static_cast<int>(depth == 0 ? 1 : depth), &id, channel, 0);
   return cq == nullptr ? errno : 0;
 }

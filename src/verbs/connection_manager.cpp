@@ -24,6 +24,7 @@ std::string companion_of(const std::string& verbs) {
     return std::string(kCmName);
   }
   std::string path = verbs.substr(0, slash + 1) + std::string(kCmName);
+  // Asked before the loader, whose words would name no remedy.
   if (::access(path.c_str(), R_OK) != 0) {
     throw base::Error(ENOENT, "find", path,
                       fmt::format("{} has no connection manager beside it: build or install it, or choose another "

@@ -15,6 +15,7 @@ namespace {
 
 /// Of the errand that this thread runs. What calls the driver lies several layers below who waits for it, and would
 /// have to be handed this through all of them.
+// Set and reset by Errand::run() in the errand's own thread, so never dangling.
 thread_local Whereabouts* here = nullptr;
 
 }  // namespace
@@ -28,6 +29,7 @@ struct Whereabouts::Place {
   uint64_t since_ns RINGBOLT_GUARDED_BY(mutex) = 0;
 };
 
+// Until the first call of the driver.
 Whereabouts::Whereabouts() : place_(std::make_unique<Place>()) { place_->since_ns = base::now_ns(); }
 Whereabouts::~Whereabouts() = default;
 
@@ -52,6 +54,7 @@ std::string Whereabouts::text() const {
 
 DriverCall::DriverCall(Step step, std::string_view object) : at_(here) {
   if (at_ != nullptr) {
+    // Not for long: text() formats under it, and a driver's call is never made with it.
     const base::LockGuard lock(at_->place_->mutex);
     at_->place_->object = object;
     at_->place_->call = name_of(step);
@@ -92,6 +95,7 @@ void Errand::run(const std::shared_ptr<Run>& run) {
   try {
     run->what(run->where);
   } catch (...) {
+    // Also std::bad_alloc and the like: an exception that leaves a thread ends the process.
     failure = std::current_exception();
   }
   here = nullptr;
@@ -112,6 +116,7 @@ Errand::~Errand() {
   if (is_over()) {
     thread_.join();
   } else {
+    // It holds `run_`, so what it works on stays.
     thread_.detach();
   }
 }
@@ -138,6 +143,7 @@ void Errand::finish() {
   std::exception_ptr failure;
   {
     const base::LockGuard lock(run_->mutex);
+    // Rethrown without the lock.
     failure = std::exchange(run_->failure, nullptr);
   }
   if (failure) {

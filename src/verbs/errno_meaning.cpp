@@ -16,6 +16,8 @@ struct Symbol {
   int on_darwin;
 };
 
+// Linux: asm-generic/errno.h; Darwin: bsd/sys/errno.h. Of a number that stands twice the first counts: EOPNOTSUPP has
+// two on Darwin (ENOTSUP is 45).
 constexpr std::array kSymbols = {
     Symbol{"EPERM", 1, 1},           Symbol{"ENOENT", 2, 2},        Symbol{"ENXIO", 6, 6},
     Symbol{"ENOMEM", 12, 12},        Symbol{"EACCES", 13, 13},      Symbol{"EFAULT", 14, 14},
@@ -35,6 +37,7 @@ struct Entry {
 
 constexpr std::string_view kOneSlab = "register one large region and cut buffers from it";
 
+// In the order of the steps; each step and symbol once.
 constexpr std::array kEntries = {
     Entry{Step::kGetDeviceList, "ENOSYS", "this kernel has no RDMA",
           "load ib_uverbs, or take Ringbolt's own device with RINGBOLT_VERBS=soft"},

@@ -84,6 +84,7 @@ Library open_system() {
     try {
       return load(name);
     } catch (const base::Error& error) {
+      // There is one, and it is of no use: the next name would hide that.
       if (error.errno_value() == ENOSYS) {
         throw;
       }
@@ -115,6 +116,7 @@ Library open_any() {
     }
     problem = fmt::format("{} has no device with an active port", system.name());
   } catch (const base::Error& error) {
+    // Kept for the error of the other one: who has neither wants to know both reasons.
     problem = error.what();
   }
   try {
@@ -161,6 +163,7 @@ bool is_any(const Calls& calls, std::span<ibv_device*> devices,
   for (ibv_device* device : devices) {
     const std::string name = name_of(calls, device);
     const DriverCall at(Step::kOpenDevice, name);
+    // One at a time: some devices can be opened once only.
     if (ibv_context* context = calls.open_device(device)) {
       const bool is_found = is_so(calls, context, name);
       const DriverCall closing("ibv_close_device");
@@ -190,7 +193,7 @@ Library Library::open(std::string_view choice) {
   if (choice == "soft") {
     return open_soft();
   }
-  // A name without a slash would be looked up on the library path.
+  // A name without a slash would be looked up on the library path. A misspelt word would open whatever has that name.
   if (choice.find('/') == std::string_view::npos) {
     throw base::Error(EINVAL, "choose a verbs library", fmt::format("\"{}\"", choice),
                       "RINGBOLT_VERBS takes auto, system, soft, or a path");

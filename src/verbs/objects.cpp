@@ -20,6 +20,7 @@ struct FreeList {
 /// The devices of a library while it is looked at. Contexts outlive it.
 class DeviceList {
  public:
+  // Freed at the end of the scope: a context that was opened keeps its device (ibv_free_device_list(3)).
   explicit DeviceList(const Library& library) : calls_(library.calls()), list_(nullptr, FreeList{&calls_}) {
     const DriverCall at(Step::kGetDeviceList, library.name());
     errno = 0;
@@ -37,6 +38,7 @@ class DeviceList {
   std::unique_ptr<ibv_device*, FreeList> list_;
 };
 
+// A failure is made up for by is_readable().
 void make_non_blocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 bool is_readable(int fd) {
@@ -47,6 +49,7 @@ bool is_readable(int fd) {
 /// Takes over what a call returned. `object` makes the words for a refusal once errno has been read.
 template <class T, class Words>
 Owned<T> own(const Library& library, T* made, Step step, const Words& object) {
+  // Providers set errno; some leave 0, which refuse() takes for ENOMEM.
   if (made == nullptr) {
     const int error = errno;
     refuse(step, error, object());
@@ -63,6 +66,7 @@ Context::Context(const Library& library, std::string_view device) : library_(lib
   for (ibv_device* one : list.all()) {
     const std::string name = list.name(one);
     names += (names.empty() ? "" : ", ") + name;
+    // The first of that name; all are listed for the error.
     if (found == nullptr && (device.empty() || device == name)) {
       found = one;
       device_ = name;
@@ -174,6 +178,7 @@ base::Result<ibv_cq*> CompletionChannel::take_event() const {
   if (context_->calls().get_cq_event(get(), &cq, &cq_context) != 0) {
     return base::fail(errno == 0 ? EAGAIN : errno);
   }
+  // At once, so that the queue can be destroyed at any time: ibv_destroy_cq() waits for what is not acknowledged.
   context_->calls().ack_cq_events(cq, 1);
   return cq;
 }

@@ -40,6 +40,7 @@ UnconnectedQueuePair::UnconnectedQueuePair(const ProtectionDomain& pd, const Que
   errno = 0;
   ibv_qp* made = context_->calls().create_qp(pd.get(), &wanted);
   if (made == nullptr) {
+    // Before formatting, which may change it.
     const int error = errno;
     refuse(Step::kCreateQp, error,
            fmt::format("{}, a {} queue pair of {} sends and {} receives, {} and {} pieces, {} bytes inline",
@@ -74,6 +75,7 @@ void UnconnectedQueuePair::to_init(const Path& path) {
   attributes.qp_state = IBV_QPS_INIT;
   attributes.pkey_index = 0;
   attributes.port_num = path.port;
+  // As of regions: remote write is refused where local write is not granted (ibv_reg_mr(3)).
   attributes.qp_access_flags = path.remote_access == 0 ? 0U : path.remote_access | IBV_ACCESS_LOCAL_WRITE;
   constexpr int kMask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   const DriverCall at(Step::kToInit, name());
@@ -101,6 +103,8 @@ int UnconnectedQueuePair::try_to_rtr(const Peer& peer) {
     attributes.ah_attr.grh.hop_limit = path_.hop_limit;
   }
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  // UC has neither acknowledgements nor READs, and strict devices refuse attributes that do not belong
+  // (ibv_modify_qp(3)).
   if (type() == IBV_QPT_RC) {
     attributes.max_dest_rd_atomic = path_.reads_as_target;
     attributes.min_rnr_timer = path_.min_rnr_timer;
@@ -117,6 +121,7 @@ int UnconnectedQueuePair::try_to_rtr(const Peer& peer) {
 
 void UnconnectedQueuePair::to_rtr(const Peer& peer) {
   if (const int error = try_to_rtr(peer)) {
+    // For words alone: it is what people have set wrong most often.
     const auto own_gid = context_->query_gid(path_.port, path_.gid_index);
     refuse(Step::kToRtr, error,
            fmt::format("{}, port {}, from GID {} at index {} to queue pair {:#x} at {}, LID {}", name(), path_.port,
@@ -153,6 +158,7 @@ QueuePair UnconnectedQueuePair::to_rts() && {
   if (const int error = modify(context_->calls(), get(), attributes, mask)) {
     refuse(Step::kToRts, error, fmt::format("{} to {:#x} at {}", name(), peer_.qp_number, text_of(peer_.gid)));
   }
+  // Only after all that may throw: on an error this one still owns the queue pair.
   return QueuePair(std::move(*this));
 }
 

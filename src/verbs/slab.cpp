@@ -18,6 +18,7 @@ constexpr int kMostTries = 3;  // for a place within one 4 GiB
 
 size_t rounded_up(size_t value) { return (value + Slab::kPageBytes - 1) / Slab::kPageBytes * Slab::kPageBytes; }
 
+// Up to the next page of the device: allocate() has made room for that.
 std::byte* aligned(void* start) { return reinterpret_cast<std::byte*>(rounded_up(reinterpret_cast<uintptr_t>(start))); }
 
 bool crosses_boundary(const std::byte* start, size_t length) {
@@ -36,6 +37,7 @@ Slab::Piece Slab::allocate(const ProtectionDomain& pd, size_t length_bytes) {
     if (piece.mapped != nullptr) {
       return piece;
     }
+    // A library may refuse large ones, and private memory still works.
     piece.buffer = nullptr;
   }
   piece.mapped = ::mmap(nullptr, piece.mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -58,6 +60,7 @@ Slab::Slab(const ProtectionDomain& pd, size_t length_bytes, Contents contents) :
   RINGBOLT_ASSERT(length_bytes > 0);
   piece_ = allocate(pd, length_bytes);
   std::vector<Piece> unsuitable;
+  // What is longer than 4 GiB crosses one anywhere.
   while (length_bytes <= kFourGib && crosses_boundary(aligned(piece_.mapped), length_bytes) &&
          unsuitable.size() < kMostTries) {
     unsuitable.push_back(piece_);  // held until the end, or the same place would come again
