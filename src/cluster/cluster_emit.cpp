@@ -52,6 +52,7 @@ Json cable_json(const Cluster& cluster, const Cable& cable) {
 
 }  // namespace
 
+// Written is what parse_cluster() could not fill in by itself, and the speed of each cable.
 std::string emit_cluster(const Cluster& cluster) {
   Json root;
   root["ringbolt"] = kClusterFileVersion;

@@ -32,7 +32,7 @@ using base::text_of;
 
 constexpr int kMaxDepth = 6;  // {"nodes": [{"ports": [{"addresses": ["10.0.0.1/24"]}]}]}
 
-/// Resolves "n1:rdma_en2" and "1:rdma_en2".
+/// Resolves "n1:rdma_en2" and "1:rdma_en2". Borrows the cluster, whose nodes must not change meanwhile.
 class Directory {
  public:
   explicit Directory(const Cluster& cluster) : cluster_(cluster) {
@@ -41,6 +41,7 @@ class Directory {
     }
   }
 
+  // Throws JsonRefusal (through stop()) that names `place`; never returns an end that is not there.
   CableEnd resolve(const std::string& end, const std::string& place) const {
     const size_t colon = end.find(':');
     if (colon == std::string::npos) {
@@ -61,6 +62,8 @@ class Directory {
   uint32_t resolve_node(std::string_view name, const std::string& place) const {
     const size_t n_nodes = cluster_.nodes.size();
     uint32_t node = 0;
+    // A name of digits alone is a number: is_node_name() refuses those as names, so that nothing is ambiguous. A
+    // number that overflows is out of range, not a name.
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), node);
     const bool is_number = !name.empty() && end == name.data() + name.size() &&
                            std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -95,6 +98,7 @@ std::vector<IpAddress> read_addresses(const Json& value, const std::string& plac
     const std::string here = fmt::format("{}[{}]", place, index);
     const std::string& text = text_of(value[index], here);
     const std::optional<IpAddress> address = IpAddress::parse(text);
+    // parse() takes an address without a prefix as one of full length, which joins no subnet: surely a mistake here.
     if (!address || text.find('/') == std::string::npos) {
       stop(here, fmt::format("{} is no address with a prefix, as in \"10.1.2.3/24\" or \"fd00::1/64\"", quote(text)));
     }
@@ -163,6 +167,7 @@ Node read_node(const Json& value, const std::string& place) {
   for (size_t index = 0; index < ports.size(); ++index) {
     const std::string here = fmt::format("{}.ports[{}]", place, index);
     Port port = read_port(ports[index], here);
+    // Quadratic in kMaxPortsPerNode at most: 250.
     for (const Port& other : node.ports) {
       if (other.name == port.name) {
         stop(here, fmt::format("port {} is named twice", port.name));
@@ -203,6 +208,7 @@ uint32_t read_id(const Json& value, const std::string& place, const Cluster& clu
 }
 
 void read_cables(const Json& cables, Cluster& cluster) {
+  // After read_nodes(): only cables are added from here on.
   const Directory directory(cluster);
   std::map<std::pair<uint32_t, uint32_t>, size_t> plugged;
   std::map<uint32_t, size_t> numbered;
@@ -214,6 +220,7 @@ void read_cables(const Json& cables, Cluster& cluster) {
     for (size_t side = 0; side < 2; ++side) {
       const std::string here = fmt::format("{}.between[{}]", place, side);
       const CableEnd end = directory.resolve(text_of(ends[side], here), here);
+      // Index of the cable that is plugged in there already.
       const auto [other, is_free] = plugged.try_emplace({end.node, end.port}, index);
       // Both ends in one port: a loopback plug.
       if (!is_free && other->second != index) {
@@ -240,6 +247,7 @@ Kind kind_of(const std::string& text) {
       return kind;
     }
   }
+  // stop() doesn't return: it throws.
   stop("kind", fmt::format("{} is none of emulated, netns, hosts", quote(text)));
 }
 
@@ -257,11 +265,13 @@ void check_netdevs(const Cluster& cluster) {
 }
 
 Cluster read_cluster(std::string_view text) {
+  // Before the parser sees it: what the parser allocates is bounded by this and by kMaxDepth.
   if (text.size() > kMaxClusterFileBytes) {
     stop("", fmt::format("{} bytes are more than a cluster file's {}", text.size(), kMaxClusterFileBytes));
   }
   const Json root = parse_json(text, kMaxDepth);
   check_fields(root, "", {"ringbolt", "name", "kind", "mtu", "management", "prefix", "overlay", "nodes", "cables"});
+  // Least and most are this version: a file of a later one is refused rather than half understood.
   number_of(field(root, "", "ringbolt"), "ringbolt (the format's version)", kClusterFileVersion, kClusterFileVersion);
   Cluster cluster;
   if (root.contains("name")) {
@@ -297,6 +307,7 @@ Cluster read_cluster(std::string_view text) {
   }
   read_nodes(field(root, "", "nodes"), cluster);
   read_cables(field(root, "", "cables"), cluster);
+  // Last: it goes through ends, which read_cables() has made sure of.
   check_netdevs(cluster);
   return cluster;
 }
@@ -306,6 +317,7 @@ Cluster read_cluster(std::string_view text) {
 Parsed<Cluster> parse_cluster(std::string_view text) {
   try {
     return read_cluster(text);
+    // Every refusal inside is one; nothing else is thrown but std::bad_alloc.
   } catch (JsonRefusal& refusal) {
     return tl::unexpected<ParseError>(std::move(refusal.error));
   }

@@ -30,6 +30,7 @@ bool has_equal_bits(const uint8_t* a, const uint8_t* b, unsigned bits) {
     return false;
   }
   const unsigned rest = bits % 8;
+  // `whole` is 16 only when `rest` is 0: no byte beyond the address is read.
   return rest == 0 || ((a[whole] ^ b[whole]) >> (8 - rest)) == 0;
 }
 
@@ -49,6 +50,7 @@ std::optional<IpAddress> IpAddress::parse(std::string_view text) {
   const size_t slash = text.find('/');
   char plain[INET6_ADDRSTRLEN] = {};
   const size_t length = std::min(slash, text.size());
+  // inet_pton() wants a string that ends: INET6_ADDRSTRLEN holds the longest address.
   if (length == 0 || length >= sizeof plain) {
     return std::nullopt;
   }
@@ -63,6 +65,7 @@ std::optional<IpAddress> IpAddress::parse(std::string_view text) {
   }
   const unsigned most = is_ipv4 ? kIpv4Bits : kIpv6Bits;
   const std::optional<uint8_t> bits =
+      // A second '/' or a sign makes parse_prefix() refuse.
       slash == std::string_view::npos ? static_cast<uint8_t>(most) : parse_prefix(text.substr(slash + 1), most);
   if (!bits) {
     return std::nullopt;

@@ -21,6 +21,8 @@ class Words {
   explicit Words(std::string_view text) : rest_(text) { skip_blanks(); }
 
   bool is_at_end() const { return rest_.empty(); }
+  /// Empty at the end, which number() and the others then complain of. Views are into the constructor's text, which
+  /// must outlive them.
   std::string_view next() {
     const std::string_view word = peek();
     rest_.remove_prefix(word.size());
@@ -38,6 +40,7 @@ class Words {
     complain(fmt::format("{} takes {}", key, wanted));
     return T{};
   }
+  /// Bounds are inclusive. After a complaint: `least`, a value that callers may go on with.
   uint64_t number(std::string_view key, uint64_t least, uint64_t most) {
     const std::optional<uint64_t> value = read_count(next());
     if (!value || *value < least || *value > most) {
@@ -46,6 +49,7 @@ class Words {
     }
     return *value;
   }
+  /// In nanoseconds, 0 to `most_ns`; 0 after a complaint.
   uint64_t time(std::string_view key, uint64_t most_ns) {
     const std::optional<uint64_t> value_ns = read_time_ns(next());
     if (!value_ns || *value_ns > most_ns) {
