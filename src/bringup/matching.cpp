@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kGiveMatrix = "name the cables in a device matrix, or give each cable a subnet of its own";
 
 /// Where the card has the chosen address as an entry that `other` understands, that one.
+// RoCE v1 and v2 have entries of their own for one address, and a peer of the other version never answers.
 uint8_t index_for(const PortCard& card, GidType other) {
   const CardGid& chosen = card.chosen();
   const auto found = std::ranges::find_if(
@@ -21,6 +22,7 @@ uint8_t index_for(const PortCard& card, GidType other) {
 }
 
 /// The GIDs of two cards where no subnet says which.
+// One side moves, not both: or they might miss each other the other way around.
 std::pair<uint8_t, uint8_t> indices_alike(const PortCard& a, const PortCard& b) {
   const uint8_t of_a = index_for(a, b.chosen().type);
   return {of_a, of_a == a.gid_index ? index_for(b, a.chosen().type) : b.gid_index};
@@ -55,6 +57,7 @@ void Matching::add(PortOfRank a, PortOfRank b, KnownBy known_by,
                    std::optional<std::pair<uint8_t, uint8_t>> gid_indices) {
   auto indices = gid_indices.value_or(indices_alike(card(a), card(b)));
   if (b.rank < a.rank) {
+    // `a` is always of the lower rank: all ranks must write down the same cable alike.
     std::swap(a, b);
     std::swap(indices.first, indices.second);
   }
@@ -70,6 +73,7 @@ void Matching::add(PortOfRank a, PortOfRank b, KnownBy known_by,
 bool Matching::has_matrix_shape() {
   const size_t n_ranks = cards_.size();
   bool is_square = evidence_.matrix.size() == n_ranks;
+  // A matrix of another shape is left out as a whole: part of it would be misread.
   for (const auto& row : evidence_.matrix) {
     is_square = is_square && row.size() == n_ranks;
   }
@@ -80,6 +84,7 @@ bool Matching::has_matrix_shape() {
   return is_square;
 }
 
+// Names that are not there are conflicts, and left out; the same device twice counts once.
 std::vector<PortOfRank> Matching::cell(uint32_t from, uint32_t to) {
   std::vector<PortOfRank> ports;
   for (const std::string& device : evidence_.matrix[from][to]) {
@@ -113,6 +118,7 @@ void Matching::take_cells(uint32_t lower, uint32_t higher) {
   } else if (bundle.of_lower.size() == 1 && bundle.of_higher.size() == 1) {
     add(bundle.of_lower[0], bundle.of_higher[0], KnownBy::kMatrix);
   } else if (!bundle.of_lower.empty()) {
+    // Several cables between two ranks: the cell does not say which device meets which; subnets or trials do.
     bundles_.push_back(std::move(bundle));
   }
 }
@@ -135,6 +141,7 @@ void Matching::take_matrix() {
       return std::count(one.of_lower.begin(), one.of_lower.end(), port) != 0 ||
              std::count(one.of_higher.begin(), one.of_higher.end(), port) != 0;
     };
+    // For the report alone: such a port is left to nobody, since may_pair() wants a bundle.
     if (!is_matched(port) && std::none_of(bundles_.begin(), bundles_.end(), has)) {
       note(port, "the device matrix does not name it together with a device of the other end");
     }
@@ -166,6 +173,7 @@ void Matching::take_subnets() {
   for (size_t i = 0; i < ports.size(); ++i) {
     for (const CardGid& one : card(ports[i]).gids) {
       if (!is_matched(ports[i])) {
+        // All addresses of a port, not the chosen one alone: the peer's may be in the subnet of any.
         addresses.push_back({i, ports[i].rank, one.index, one.gid, one.type});
       }
     }
@@ -188,6 +196,7 @@ void Matching::take_subnets() {
     } else if (may_pair(a, b)) {
       const Fit fit = fit_of(x, y);
       const auto known = partners[a].find(b);
+      // Of several common subnets the one that fits best; kept at both ends alike.
       if (known == partners[a].end() || fit > known->second.fit) {
         partners[a].insert_or_assign(b, Ends{fit, {x.gid_index, y.gid_index}});
         partners[b].insert_or_assign(a, Ends{fit, {y.gid_index, x.gid_index}});
@@ -195,6 +204,7 @@ void Matching::take_subnets() {
     }
   }
   for (const auto& [a, others] : partners) {
+    // Maps and sets in order throughout: every rank runs this on the same cards and must come to the same cables.
     const auto& [b, ends] = *others.begin();
     if (others.size() > 1) {
       std::vector<PortOfRank> all;
@@ -235,9 +245,11 @@ void Matching::take_subnets() {
 
 // (3) Trials.
 
+// n^2 pairs at most of the n ports that neither matrix nor subnets have settled.
 std::vector<TrialSuccess> Matching::open_pairs() const {
   std::vector<TrialSuccess> pairs;
   const std::vector<PortOfRank> ports = all_ports();
+  // Both directions: a trial says that `from` reached `to`, which is not the converse.
   for (const PortOfRank from : ports) {
     for (const PortOfRank to : ports) {
       if (!is_matched(from) && !is_matched(to) && may_pair(from, to)) {
@@ -257,6 +269,7 @@ void Matching::pair_by_order_where_all_reach_all(const std::set<TrialSuccess>& m
         is_complete = is_complete && !is_matched(a) && !is_matched(b) && mutual.contains({a, b});
       }
     }
+    // Where not every pair works there are cables, and the trials below find them.
     const size_t n_pairs = is_complete ? std::min(bundle.of_lower.size(), bundle.of_higher.size()) : 0;
     for (size_t i = 0; i < n_pairs; ++i) {
       add(bundle.of_lower[i], bundle.of_higher[i], KnownBy::kMatrix);

@@ -16,7 +16,9 @@ namespace {
 constexpr uint32_t kMagic = 0x52425043;  // "RBPC"
 // Raised with any change of the layout: all ranks run the same release, and say so if not.
 constexpr uint16_t kVersion = 2;
+// u32 magic, u16 version, u16 number of cards, u32 length of all, checksum included.
 constexpr size_t kHeaderBytes = 12;
+// CRC-32C at the end, over all that comes before it.
 constexpr size_t kCrcBytes = 4;
 constexpr uint8_t kHasRc = 1;
 constexpr uint8_t kHasUc = 2;
@@ -27,6 +29,7 @@ constexpr uint8_t kAllFlags = 15;
 // Big-endian, as the rest of this format: the only one here that is.
 class Writer {
  public:
+  // Unsigned integers of 1 to 8 bytes.
   template <class T>
   void put(T value) {
     for (size_t i = sizeof value; i-- > 0;) {
@@ -62,7 +65,7 @@ class Reader {
     for (const std::byte one : take(sizeof(T))) {
       value = value << 8U | static_cast<uint64_t>(one);
     }
-    // 0 where something was missing.
+    // 0 where something was missing. The caller looks at is_short() once at the end, before it believes any value.
     return static_cast<T>(value);
   }
   std::span<const std::byte> take(size_t count) {

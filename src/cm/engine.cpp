@@ -15,6 +15,8 @@ namespace {
 constexpr unsigned kSlotShift = 22;
 constexpr uint32_t kIdMask = (1U << kSlotShift) - 1;
 
+/// Private data of any length into a field of fixed length: what is too long is cut, what is short is followed by
+/// zeros.
 template <class Target>
 void fill(Target& target, std::span<const std::byte> from) {
   std::copy_n(from.begin(), std::min(from.size(), target.size()), target.begin());
@@ -30,6 +32,7 @@ Connection& Engine::create(const Path& path) {
   Handle id = 0;
   do {
     id = (seed_.slot << kSlotShift) | (next_id_++ & kIdMask);
+    // 0 is "none" in messages and in Handle. Numbers of ended connections come back only after 4 million others.
   } while (id == 0 || connections_.contains(id));
   Connection& made = connections_[id];
   made.id = id;
@@ -52,6 +55,7 @@ size_t Engine::disconnecting() const {
       std::ranges::count_if(connections_, [](const auto& entry) { return entry.second.state == State::dreq_sent; }));
 }
 
+// `connection` is gone afterwards: callers return without touching it.
 void Engine::erase(Connection& connection) {
   stop_tries(connection);
   leave_remote(connection);
@@ -60,6 +64,7 @@ void Engine::erase(Connection& connection) {
 }
 
 void Engine::enter_remote(Connection& connection) {
+  // Overwrites: of two connections that say they have one number the newer is believed.
   by_remote_id_[{connection.remote_guid, connection.remote_id}] = connection.id;
   // 0 and 1 are those of every port's management, and name no connection.
   if (connection.remote_qpn > wire::kGsiQpn) {
@@ -95,6 +100,8 @@ void Engine::leave_remote(Connection& connection) {
 }
 
 void Engine::tell(const Connection& connection, Event::Kind kind, int status, const wire::CmMessage& message) {
+  // The passive side's program knows the connection only once it has accepted it; before that it hears of the request
+  // alone.
   const bool is_new = kind == Event::Kind::request || kind == Event::Kind::lookup;
   if (connection.is_orphan || (!connection.is_active && !connection.is_accepted && !is_new)) {
     return;
@@ -120,6 +127,7 @@ void Engine::note_fetched(Handle request) {
   }
 }
 
+// A second call with the cookie changes the backlog, and forgets how many wait.
 void Engine::listen(const Listener& listener) {
   unlisten(listener.cookie);
   listeners_.push_back(listener);
@@ -141,6 +149,7 @@ void Engine::resend(const Connection& connection) try {
 } catch (const std::bad_alloc&) {
 }
 
+// For what is not repeated by a timer of ours, such as a REJ: `last` stays as it was.
 void Engine::send_once(const Connection& connection, const wire::CmMessage& message) {
   Outgoing out{connection.path, {}};
   wire::emit(wire::CmMad{connection.transaction_id, message}, out.bytes);
@@ -167,6 +176,7 @@ void Engine::send_reject(const Connection& connection, wire::CmAnswered answered
   send_once(connection, message);
 }
 
+// Throws std::bad_alloc with nothing left behind.
 Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
   Connection& connection = create(path);
   connection.is_active = true;
@@ -179,6 +189,7 @@ Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
   request.local_cm_timeout = request.remote_cm_timeout = kResponseTimeout;
   request.max_cm_retries = kMaxRetries;
   connection.max_retries = kMaxRetries;
+  // The peer's REP may say more; until then our own bound counts.
   connection.lifetime = kPacketLifetime;
   try {
     start_tries(now_ns, connection, active_wait_ns(connection.lifetime));
@@ -191,6 +202,7 @@ Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
   return connection.id;
 }
 
+// EINVAL: no such connection, or not waiting for it. No errno is set: the callers of the engine do that.
 int Engine::ready(uint64_t, Handle handle) {
   Connection* connection = find(handle);
   if (connection == nullptr) {
@@ -228,6 +240,7 @@ int Engine::accept(uint64_t now_ns, Handle handle, wire::CmRep reply) {
   return 0;
 }
 
+// By RTU or by data that came before it; both may come, and only the first gets here.
 void Engine::become_established(uint64_t now_ns, Connection& connection) {
   connection.state = State::established;
   tell(connection, Event::Kind::established, 0);
@@ -267,6 +280,7 @@ int Engine::reject(uint64_t, Handle handle, uint16_t reason, std::span<const std
       break;
     case State::rep_sent:
     case State::mra_rep_received:
+      // We have answered already: no message of the peer is the one that is rejected, hence "other".
       send_reject(*connection, wire::CmAnswered::other, reason, private_data);
       break;
     default:
@@ -277,6 +291,7 @@ int Engine::reject(uint64_t, Handle handle, uint16_t reason, std::span<const std
 }
 
 void Engine::send_disconnect(uint64_t now_ns, Connection& connection, bool wants_answer) {
+  // A DREQ begins a transaction of its own; ours, whichever side began the connection.
   connection.transaction_id = uint64_t{seed_.random} << 32 | connection.id;
   // The passive side goes by what the REQ has asked for.
   const uint64_t wait_ns = connection.is_active ? active_wait_ns(connection.lifetime) : connection.wait_ns;
@@ -303,12 +318,14 @@ int Engine::disconnect(uint64_t now_ns, Handle handle) {
   switch (connection->state) {
     case State::rep_sent:
     case State::mra_rep_received:
+      // A DREQ needs an established connection: it leaves as soon as the RTU or data come.
       connection->wants_end = true;
       return 0;
     case State::established:
       send_disconnect(now_ns, *connection, true);
       return 0;
     case State::dreq_received:
+      // The peer has asked already: an answer ends it, no DREQ of ours.
       send_agreement(now_ns, *connection);
       return 0;
     case State::dreq_sent:

@@ -108,6 +108,7 @@ std::optional<tl::unexpected<base::ParseError>> objection(uint32_t n_nodes, uint
   return std::nullopt;
 }
 
+// At least one entry, "" too: it gives one 0, which all callers refuse.
 std::vector<uint32_t> numbers(std::string_view text, char separator) {
   std::vector<uint32_t> found;
   for (size_t at = 0; at <= text.size();) {
@@ -127,6 +128,7 @@ Parsed<Graph> parse_torus(std::string_view sizes, uint32_t n_nodes) {
   std::vector<uint32_t> sides = numbers(sizes, 'x');
   if (sizes.empty()) {  // as square as can be
     uint32_t side = 1;
+    // The largest divisor up to the root. n_nodes is bounded by objection(): the product can't wrap.
     for (uint32_t one = 1; one * one <= n_nodes; ++one) {
       side = n_nodes % one == 0 ? one : side;
     }
@@ -134,6 +136,7 @@ Parsed<Graph> parse_torus(std::string_view sizes, uint32_t n_nodes) {
   }
   uint64_t product = 1;
   for (const uint32_t side : sides) {
+    // Bounded, so that three sides can't wrap: beyond any number of nodes it is wrong anyhow.
     product = std::min(product * side, uint64_t{1'000'000});
   }
   if (sides.size() < 2 || sides.size() > 3 || product != n_nodes || std::ranges::min(sides) < 2) {
@@ -148,6 +151,7 @@ Parsed<Graph> parse_torus(std::string_view sizes, uint32_t n_nodes) {
 Parsed<Graph> parse_offsets(std::string_view text, uint32_t n_nodes) {
   std::vector<uint32_t> offsets = numbers(text, ',');
   std::ranges::sort(offsets);
+  // An offset and n minus it are the same chord.
   if (offsets.front() < 1 || offsets.back() > n_nodes / 2 || std::ranges::adjacent_find(offsets) != offsets.end()) {
     return refuse(0, fmt::format("circulant:S,S,... has different offsets from 1 to {}", n_nodes / 2));
   }
@@ -200,6 +204,7 @@ Parsed<Shape> best_shape(uint32_t n_nodes, uint32_t n_ports) {
   if (auto objected = objection(n_nodes, n_ports)) {
     return *objected;
   }
+  // From two nodes on: objection() has refused fewer, so that nothing wraps.
   if (n_ports >= n_nodes - 1) {
     return mesh_with_rails(n_nodes, n_ports);
   }
@@ -220,6 +225,7 @@ Parsed<Shape> named_shape(std::string_view text, uint32_t n_nodes, uint32_t n_po
   if (!graph) {
     return tl::unexpected<base::ParseError>(graph.error());
   }
+  // A circulant whose offsets share a divisor with n_nodes falls apart.
   if (!distances(*graph).is_connected) {
     return refuse(0, fmt::format("{} does not join all {} nodes", text, n_nodes));
   }

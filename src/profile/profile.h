@@ -81,7 +81,6 @@ enum class NoReceive : uint8_t {
   park,  ///< it waits at the receiver, as far as there is room
 };
 
-/// Where sources conflict, or one machine is odder than another: a knob each.
 /// What tells a connected RC queue pair that its peer's process died.
 enum class PeerDeath : uint8_t {
   requests,    ///< its work requests, which fail, as on a card

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kAllAccess = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
+// RC, and XRC as well: all that have acknowledgements and READs.
 bool is_reliable(const Id& id) { return id.c.qp_type != IBV_QPT_UC && id.c.qp_type != IBV_QPT_UD; }
 
 /// What this side answers and begins at most: the reply has the last word.
@@ -53,6 +54,7 @@ QpStep rtr_step(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   step.attributes.ah_attr = address_vector(id);
   step.attributes.path_mtu = static_cast<ibv_mtu>(id.request.path_mtu);
   step.attributes.dest_qp_num = id.is_passive ? id.request.local_qpn : id.reply.local_qpn;
+  // REQ and REP name the PSN with which the other side shall begin (Starting PSN of the InfiniBand specification).
   step.attributes.rq_psn = id.is_passive ? id.reply.starting_psn : id.request.starting_psn;
   step.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (is_reliable(id)) {

@@ -19,6 +19,7 @@ namespace ringbolt::rdmacm {
 namespace {
 
 /// A completion queue of the library's own, for programs that bring none and use rdma_get_send_comp() and its like.
+// On an error what was made so far stays in `channel` and `cq`: drop_cqs() takes it away.
 int make_cq(rdma_cm_id& id, uint32_t depth, ibv_comp_channel*& channel, ibv_cq*& cq) {
   if (channel == nullptr) {
     channel = ibv_create_comp_channel(id.verbs);
@@ -98,6 +99,8 @@ void grant_inline(ibv_qp_cap& caps) {
   caps.max_inline_data = std::max(caps.max_inline_data, std::min(kMostInline, caps.max_send_sge * kPieceBytes));
 }
 
+// Without the lock, but for the last step: making a queue pair may take long, and the identifier is the program's
+// alone.
 int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
   if ((wanted.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wanted.pd == nullptr) {
     wanted.comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -159,6 +162,7 @@ int rdma_create_qp(rdma_cm_id* c, ibv_pd* pd, ibv_qp_init_attr* wanted) try {
   extended.qp_type = wanted->qp_type;
   extended.sq_sig_all = wanted->sq_sig_all;
   extended.pd = pd;
+  // A null pd is allowed: create_qp() puts the library's in.
   extended.comp_mask = IBV_QP_INIT_ATTR_PD;
   if (const int error = ringbolt::rdmacm::create_qp(Id::of(c), extended)) {
     return result(error);
@@ -166,6 +170,7 @@ int rdma_create_qp(rdma_cm_id* c, ibv_pd* pd, ibv_qp_init_attr* wanted) try {
   wanted->send_cq = extended.send_cq;
   wanted->recv_cq = extended.recv_cq;
   wanted->srq = extended.srq;
+  // What was granted (rdma_create_qp(3)); on an error `wanted` is as it was.
   wanted->cap = extended.cap;
   return 0;
 } catch (...) {
@@ -221,6 +226,7 @@ void rdma_destroy_srq(rdma_cm_id* c) try {
   if (c->srq != nullptr) {
     ibv_destroy_srq(std::exchange(c->srq, nullptr));
   }
+  // With a queue pair the completion queues are still in use; rdma_destroy_qp() drops them then.
   if (c->qp == nullptr) {
     ringbolt::rdmacm::drop_cqs(*c);
   }

@@ -20,6 +20,8 @@ namespace ringbolt::verbs {
 namespace {
 
 #ifdef __APPLE__
+// The dynamic linker's own search first; on macOS dylibs of the system are in a cache, not in the folder, and are
+// found by their full path.
 constexpr std::array kSystemNames = {"librdma.dylib", "/usr/lib/librdma.dylib"};
 constexpr std::array kSoftNames = {"librdma.dylib"};
 #else
@@ -27,6 +29,7 @@ constexpr std::array kSystemNames = {"libibverbs.so.1"};
 constexpr std::array kSoftNames = {"libibverbs.so.1"};
 #endif
 
+// Without one of these nothing works; of the others each caller sees to it that the pointer is there.
 void find_needed(SymbolFinder& in, Calls& calls) {
   in.need("ibv_get_device_list", calls.get_device_list);
   in.need("ibv_free_device_list", calls.free_device_list);
@@ -59,8 +62,10 @@ void find_optional(SymbolFinder& in, Calls& calls) {
   in.find("ibv_destroy_ah", calls.destroy_ah);
   in.find("ibv_alloc_buf", calls.alloc_buf);
   in.find("ibv_free_buf", calls.free_buf);
+  // An internal name of libibverbs: the header's inline ibv_query_gid_ex() calls it.
   in.find("_ibv_query_gid_ex", calls.query_gid_ex);
   in.find("ibv_wc_status_str", calls.wc_status_str);
+  // Of Ringbolt's own library alone; null says that it is another one.
   in.find("ringbolt_receive_in_place", calls.receive_in_place);
   in.find("ringbolt_expect_refusals", calls.expect_refusals);
 }

@@ -15,6 +15,8 @@ bool is_zero(const ibv_gid& gid) {
   return std::all_of(std::begin(gid.raw), std::end(gid.raw), [](uint8_t byte) { return byte == 0; });
 }
 
+// 0, or what the provider returned or left in errno, as a positive number. May block in the driver: all callers but
+// to_error() hold a DriverCall, which tells a watchdog where.
 int modify(const Calls& calls, ibv_qp* qp, ibv_qp_attr& attributes, int mask) {
   errno = 0;
   const int returned = calls.modify_qp(qp, &attributes, mask);
@@ -48,6 +50,7 @@ UnconnectedQueuePair::UnconnectedQueuePair(const ProtectionDomain& pd, const Que
                        plan.receive_pieces, plan.inline_bytes));
   }
   qp_ = Owned<ibv_qp>(made, Close(context_->library()));
+  // create_qp writes back what it has granted (ibv_create_qp(3)).
   depths_ = wanted.cap;
   learn_depths(plan);
 }
@@ -70,9 +73,11 @@ void UnconnectedQueuePair::learn_depths(const QueuePairPlan& plan) {
 }
 
 void UnconnectedQueuePair::to_init(const Path& path) {
+  // The state that this object believes in: nobody else may modify the queue pair.
   RINGBOLT_ASSERT(state_ == State::kReset);
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
+  // The default partition, which RoCE has alone.
   attributes.pkey_index = 0;
   attributes.port_num = path.port;
   // As of regions: remote write is refused where local write is not granted (ibv_reg_mr(3)).
@@ -111,6 +116,7 @@ int UnconnectedQueuePair::try_to_rtr(const Peer& peer) {
     mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   }
   const DriverCall at(Step::kToRtr, name());
+  // On an error the queue pair stays in INIT (ibv_modify_qp(3)), and another peer or GID can be tried.
   const int error = modify(context_->calls(), get(), attributes, mask);
   if (error == 0) {
     peer_ = peer;
@@ -130,6 +136,7 @@ void UnconnectedQueuePair::to_rtr(const Peer& peer) {
   }
 }
 
+// Allowed from each state. What was posted is gone, without completions.
 void UnconnectedQueuePair::to_reset() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RESET;
@@ -163,6 +170,7 @@ QueuePair UnconnectedQueuePair::to_rts() && {
 }
 
 QueuePair UnconnectedQueuePair::connect(const Path& path, const Peer& peer) && {
+  // Goes on from where the queue pair is, so that a call that failed may be made again.
   if (state_ == State::kReset) {
     to_init(path);
   }
@@ -176,6 +184,7 @@ std::string UnconnectedQueuePair::name() const {
   return fmt::format("{}, {} queue pair {:#x}", context_->device(), text_of(type()), number());
 }
 
+// Never throws: for the end of a connection, where everything outstanding is to be flushed.
 int QueuePair::to_error() const {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
