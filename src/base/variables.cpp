@@ -63,6 +63,7 @@ constexpr auto kVariables = std::to_array<OwnVariable>({
     {"RINGBOLT_WORLD_SIZE", "", 1, 64},
 });
 
+// "RINGBOLT_ADDR_" stands for RINGBOLT_ADDR_0 and so on.
 bool is_numbered(std::string_view known) { return known.ends_with('_'); }
 
 const OwnVariable* find(std::string_view name) {
@@ -156,6 +157,7 @@ std::vector<std::string> odd_variables(const char* const* environment) {
   return lines;
 }
 
+// Once per process, by whoever comes first. Reads environ without a lock, as getenv() does.
 void say_odd_variables() {
   static std::atomic<bool> is_said{false};
   if (!is_said.exchange(true)) {

@@ -60,6 +60,7 @@ SideChannel::Connections::Connections(uint32_t rank, uint32_t n_ranks, std::vect
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       pending_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       shares_(n_ranks) {
+  // One place per rank, closed where there is no connection: only rank 0 has one to each of the others.
   connections_.resize(n_ranks);
   if (!epoll_.is_open() || !pending_.is_open()) {
     throw base::Error(errno, "epoll", fmt::format("rank {} of {}", rank, n_ranks), "are descriptors left? ulimit -n");
@@ -72,6 +73,7 @@ SideChannel::Connections::Connections(uint32_t rank, uint32_t n_ranks, std::vect
       throw base::Error(errno, "epoll_ctl", fmt::format("rank {} of {}", rank_, n_ranks_));
     }
   };
+  // The program sleeps on the epoll descriptor alone: events that wait in memory must make it readable too.
   add(pending_.get(), kPendingMark);
   for (uint32_t peer = 0; peer < n_ranks_; ++peer) {
     if (connections_[peer].is_open()) {
@@ -85,6 +87,7 @@ SideChannel::Connections::Connections(uint32_t rank, uint32_t n_ranks, std::vect
   }
 }
 
+// Blocks for a second at most, and only if a peer does not read.
 SideChannel::Connections::~Connections() {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
   const uint64_t deadline = base::now_ns() + kPatienceNs;
@@ -117,6 +120,7 @@ SideChannel::Connections::~Connections() {
   }
 }
 
+// EPOLLOUT only while something waits, or an idle socket would wake all the time.
 void SideChannel::Connections::watch(uint32_t peer) {
   const bool is_wanted = connections_[peer].has_output();
   if (!connections_[peer].is_open() || is_output_watched_[peer] == is_wanted) {
@@ -134,6 +138,7 @@ void SideChannel::Connections::watch(uint32_t peer) {
 }
 
 void SideChannel::Connections::step(int timeout_ms) {
+  // What does not fit is ready at the next call. After a signal (EINTR) nothing is: callers ask again.
   std::array<epoll_event, 64> ready{};
   const int n_ready = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), timeout_ms);
   for (int i = 0; i < n_ready; ++i) {
@@ -162,6 +167,7 @@ void SideChannel::Connections::serve(uint32_t peer, bool has_input) {
 void SideChannel::Connections::take_frames(uint32_t peer) {
   while (connections_[peer].is_open()) {
     auto frame = connections_[peer].next();
+    // No frame of the protocol: the stream can't be found again, so that the connection ends.
     if (!frame) {
       end(peer, Event::Kind::lost, EPROTO);
     } else if (!*frame) {
@@ -206,6 +212,7 @@ void SideChannel::Connections::queue(uint32_t peer, const FrameHeader& header, c
   if (!connection.is_open()) {
     return;
   }
+  // Its buffer is full: the peer has not read for long. Waiting would let one rank stop all others.
   if (!connection.queue(header, payload)) {
     if ((header.flags & kLatestOnly) == 0) {
       end(peer, Event::Kind::lost, ENOBUFS);
@@ -323,6 +330,7 @@ void SideChannel::Connections::mark_pending(bool is_pending) {
   }
 }
 
+// A system call or two for each peer.
 uint64_t SideChannel::Connections::hosts_answering(uint32_t within_ms) const {
   uint64_t answering = 0;
   // Bits of the answer.
@@ -339,6 +347,7 @@ std::vector<Event> SideChannel::Connections::poll() {
   mark_pending(false);
   event_is_latest_only_.clear();
   event_bytes_ = 0;
+  // In the order in which they came; of kLatestOnly messages the newest in the oldest one's place.
   return std::exchange(events_, {});
 }
 

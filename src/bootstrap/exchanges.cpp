@@ -50,13 +50,15 @@ Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(
          rank_);
     return tl::unexpected(*failure_);
   }
-  // From here on events do not make fd() readable.
+  // From here on events do not make fd() readable. Cleared below; it tells add_event() not to wake the descriptor that
+  // the program sleeps on.
   current_ = which;
   // Exchanges are counted alike on all ranks, so a rank that has left one out is noticed.
   ++n_exchanges_;
   result_.reset();
   mark_pending(false);
   n_told_ = 0;
+  // Until a roster says more.
   missing_ = "rank 0";
   if (is_root()) {
     Frame own{{FrameType::gather, 0, static_cast<uint16_t>(which), 0, 0}, *numbered(n_exchanges_, mine)};
@@ -72,6 +74,7 @@ Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(
            rank_);
       break;
     }
+    // 60 s for others is only a bound of the argument: events and the deadline end the wait.
     step(milliseconds_until(deadline_ns, is_root() ? kProgressMs : 60'000));
     tell_progress();
   }
@@ -96,6 +99,7 @@ void SideChannel::Connections::take_share(uint32_t peer, Frame& frame) {
   const uint32_t expected = current_ && !result_ ? n_exchanges_ : n_exchanges_ + 1;
   const bool is_first =
       std::none_of(shares_.begin(), shares_.end(), [](const auto& share) { return share.has_value(); });
+  // A second share of one rank, or one of another exchange: the ranks are out of step, which nothing mends.
   if (number != expected || shares_[peer]) {
     fail(EPROTO,
          fmt::format("rank {} called {} as its exchange {}, rank 0 is at {}", peer, name_of(which), number, expected),
@@ -111,6 +115,7 @@ void SideChannel::Connections::take_share(uint32_t peer, Frame& frame) {
     return;
   }
   frame.payload.erase(frame.payload.begin(), frame.payload.begin() + kNumberBytes);
+  // 16 MiB at most (kMaxShareBytes, which the connection has checked by the frame's length).
   shares_[peer] = std::move(frame.payload);
   finish_if_complete();
 }
@@ -139,6 +144,7 @@ void SideChannel::Connections::finish_if_complete() {
                  static_cast<uint32_t>(shares_[rank]->size()));
     all.insert(all.end(), shares_[rank]->begin(), shares_[rank]->end());
   }
+  // Before anything is sent: sending may end a peer, which must find the exchange complete.
   result_.emplace();
   for (auto& share : shares_) {
     result_->push_back(std::move(*share));
@@ -158,6 +164,7 @@ void SideChannel::Connections::take_from_rank(uint32_t peer, Frame& frame) {
     case FrameType::message:
       forward(peer, frame);
       return;
+    // Of a rank that gives up: all others hear it from fail() here, with its words.
     case FrameType::abort:
       fail(ECONNABORTED, printable(frame.payload, kMaxRefusalBytes), peer);
       return;
@@ -187,6 +194,7 @@ void SideChannel::Connections::take_from_root(Frame& frame) {
       }
       return;
     case FrameType::lost:
+      // kLostBytes of connections.cpp: errno, and 1 for a rank that left in order.
       if (frame.payload.size() == 8 && frame.header.rank < n_ranks_ && frame.header.rank != 0 &&
           frame.header.rank != rank_) {
         end(frame.header.rank, base::get_le<uint32_t>(frame.payload, 4) != 0 ? Event::Kind::left : Event::Kind::lost,
@@ -234,6 +242,7 @@ void SideChannel::Connections::fail(int errno_value, std::string text, uint32_t 
     return;
   }
   failure_ = Failure{errno_value, text};
+  // Shared by all connections: one copy for any number of ranks.
   const Payload payload = make_payload(as_payload(text));
   if (is_root()) {
     queue_to_all_but(except, {.type = FrameType::abort}, payload);

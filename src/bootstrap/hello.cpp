@@ -22,6 +22,7 @@ constexpr size_t kNonceAt = 24;
 constexpr size_t kGroupLengthAt = kNonceAt + kNonceBytes;
 constexpr size_t kGroupAt = kGroupLengthAt + 1;
 constexpr size_t kChallengeNonceAt = 8;
+// A bit of the flags; others are refused, so that a later version can't be misread.
 constexpr uint32_t kHasSecret = 1;
 
 static_assert(kGroupAt == 57 && kChallengeNonceAt + kNonceBytes == kChallengeBytes);
@@ -48,6 +49,7 @@ std::vector<std::byte> emit(const Hello& hello) {
 }
 
 base::Parsed<Hello> parse_hello(std::span<const std::byte> payload) {
+  // Both versions are readable in each version of the format: their places never change.
   if (payload.size() < 4) {
     return base::refuse(0, "sent a greeting that is too short");
   }
@@ -89,6 +91,7 @@ std::vector<std::byte> emit(const Challenge& challenge) {
 }
 
 base::Parsed<Challenge> parse_challenge(std::span<const std::byte> payload) {
+  // Exactly: this side has offered the version, so that it knows the length.
   if (payload.size() != kChallengeBytes) {
     return base::refuse(0, fmt::format("sent a challenge of {} bytes", payload.size()));
   }

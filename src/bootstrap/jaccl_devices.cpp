@@ -35,6 +35,7 @@ std::string join(const Json& list, std::string_view indent, std::string_view sep
 
 const std::string& word_of(const Json& value, const std::string& place, size_t most_bytes) {
   const std::string& text = base::text_of(value, place);
+  // No quotes and backslashes, so that a word looks the same in a file and in an environment.
   const bool is_word =
       std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; });
   if (text.empty() || text.size() > most_bytes || !is_word) {
@@ -77,6 +78,7 @@ base::Parsed<JacclDevices> parse_jaccl_devices(std::string_view text) {
     for (const Json& row : base::list(json, "the file", 1, kMaxMlxRanks)) {
       const size_t i = devices.cells.size();
       const std::string place = fmt::format("[{}]", i);
+      // Said here, with the place, though problem_of() would find it too.
       if (!row.is_array() || row.size() != json.size()) {
         base::stop(place,
                    fmt::format("is no list of {} cells, one for each row: the table must be square", json.size()));

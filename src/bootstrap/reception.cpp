@@ -20,8 +20,9 @@ constexpr uint64_t kMsNs = 1'000'000;
 constexpr uint64_t kRosterPeriodNs = 250 * kMsNs;
 // For one who is refused to read why: closing over what it has sent would reset the connection.
 constexpr uint64_t kRefusedLingerNs = 1'000 * kMsNs;
-/// Besides one for each rank.
+/// Callers that have proven nothing yet, besides one for each rank; each holds a descriptor.
 constexpr size_t kMaxStrangers = 64;
+// An error message stays readable however many strangers call.
 constexpr size_t kMaxRefusalsToldOf = 8;
 
 }  // namespace
@@ -46,6 +47,7 @@ std::vector<Connection> Reception::run(uint64_t deadline_ns) {
     if (base::now_ns() >= deadline_ns) {
       fail(ETIMEDOUT, n_joined_ == 1 ? "none of the others has come" : "not come: rank " + list_ranks(missing()));
     }
+    // At least every most_wait_ms(), which bounds each wait below.
     if (is_called_off(config_)) {
       fail(ECANCELED, "the meeting is called off; not come: rank " + list_ranks(missing()));
     }
@@ -76,6 +78,7 @@ void Reception::wait(uint64_t deadline_ns) {
   until = is_accepting ? until : std::min(until, accept_again_ns_);
   for (uint32_t rank = 1; rank < config_.n_ranks; ++rank) {
     const Connection& connection = members_[rank].connection;
+    // -1 for those who are not here yet, which poll(2) passes over.
     waiting.push_back({connection.fd(), static_cast<short>(POLLIN | (connection.has_output() ? POLLOUT : 0)), 0});
   }
   // New ones are put behind these, below.
@@ -85,6 +88,7 @@ void Reception::wait(uint64_t deadline_ns) {
     waiting.push_back(
         {caller.connection.fd(), static_cast<short>(POLLIN | (caller.connection.has_output() ? POLLOUT : 0)), 0});
   }
+  // Timed out, or a signal: the caller looks at deadlines in either case.
   if (::poll(waiting.data(), waiting.size(), milliseconds_until(until, most_wait_ms(config_))) <= 0) {
     return;
   }
@@ -94,6 +98,7 @@ void Reception::wait(uint64_t deadline_ns) {
       serve_member(rank);
     }
   }
+  // A list: serving one neither moves nor removes others. drop_finished() removes them later.
   auto caller = callers_.begin();
   for (size_t i = 0; i < n_callers; ++i, ++at, ++caller) {
     if (waiting[at].revents != 0) {
@@ -152,6 +157,7 @@ void Reception::serve(Caller& caller, bool has_input) {
     }
   }
   caller.connection.flush();
+  // Its end is looked at after its frames; drop_finished() closes it.
   if (ended) {
     caller.deadline_ns = 0;
   }
@@ -196,6 +202,7 @@ void Reception::admit(Caller& caller) {
   // One that calls again, since its first connection broke unnoticed, takes its own place.
   n_joined_ += member.connection.is_open() ? 0U : 1U;
   caller.handshake.welcome(caller.connection);
+  // The older connection of this rank, if there was one, is closed by being overwritten.
   member = {std::move(caller.connection), hello.incarnation};
   caller.connection = Connection();
 }
@@ -222,6 +229,7 @@ void Reception::serve_member(uint32_t rank) {
   connection = Connection();
   // For the words of fail(), which does not return.
   --n_joined_;
+  // One rank that is lost now ends the meeting: it would be missing in the first exchange anyhow.
   fail(ECONNRESET, why + "; not come: rank " + others);
 }
 
@@ -245,6 +253,7 @@ void Reception::tell_roster() {
   n_told_ = n_joined_;
   next_roster_ns_ = now + kRosterPeriodNs;
   std::vector<std::byte> mask((config_.n_ranks + 7) / 8);
+  // Rank 0 is here. Bit r mod 8 of byte r / 8 is rank r.
   mask[0] |= std::byte{1};
   for (uint32_t rank = 1; rank < config_.n_ranks; ++rank) {
     if (members_[rank].connection.is_open()) {

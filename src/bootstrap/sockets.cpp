@@ -22,6 +22,7 @@ namespace ringbolt::bootstrap {
 namespace {
 
 std::string describe(const Address& address) {
+  // Numeric, so that no name server is asked.
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
   if (::getnameinfo(address.get(), address.length, host.data(), host.size(), port.data(), port.size(),
@@ -65,6 +66,7 @@ void set_port(Address& address, uint16_t port) {
 // Where an option is not to be had, all works without it.
 void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
+// getsockname() of a bound socket can't fail; 0 would be told as the port.
 uint16_t port_of(int fd) {
   Address own;
   ::getsockname(fd, own.get(), &own.length);
@@ -103,6 +105,7 @@ int listen_at_each(const Resolved& resolved, Listening& listening) {
   int error = resolved.error == 0 ? EADDRNOTAVAIL : resolved.error;
   for (const Address& address : resolved.addresses) {
     const int failed = listen_at(address, false, listening);
+    // One address that works makes up for others that don't, as a host's name may have addresses of other families.
     error = failed == 0 || listening.sockets.empty() ? failed : error;
     // To listen at some of the addresses alone would split the ranks between two programs.
     if (failed == EADDRINUSE) {
@@ -152,8 +155,10 @@ Listening Listening::open(const std::string& host, uint16_t port, const std::str
     problem = resolved.problem;
   } else {
     error = listen_at_each(resolve(host, port, host != "localhost", deadline_ns, look_up), listening);
+    // Not after EADDRINUSE: everywhere the port would be taken as well, or be somebody else's.
     if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT) {
-      // `host` is the others' word for this machine, behind an address translation, say.
+      // `host` is the others' word for this machine, behind an address translation, say. One socket for both
+      // families; without IPv6 in the kernel one for IPv4.
       error = listen_at(any_address(AF_INET6, port), true, listening);
       if (error != 0 && error != EADDRINUSE) {
         error = listen_at(any_address(AF_INET, port), false, listening);
@@ -183,6 +188,7 @@ Listening Listening::everywhere() {
 Accepted accept_from(int listening_fd) {
   Accepted accepted;
   Address peer;
+  // Never blocks: EAGAIN when nobody waits (accept(2) allows both names).
   accepted.socket.reset(::accept4(listening_fd, peer.get(), &peer.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!accepted.socket.is_open()) {
     accepted.error = errno == EWOULDBLOCK ? EAGAIN : errno;
@@ -211,6 +217,7 @@ int connect_to(const Address& address, uint64_t deadline_ns, base::UniqueFd& out
   pollfd waiting{begun.socket.get(), POLLOUT, 0};
   int ready = 0;
   do {
+    // After a signal the rest of the time is waited for, not all of it again.
     ready = ::poll(&waiting, 1, milliseconds_until(deadline_ns, 2000));
   } while (ready < 0 && errno == EINTR);
   const int error = ready == 0 ? ETIMEDOUT : end_dialling(begun.socket.get());
@@ -256,6 +263,7 @@ Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
   dialled.problem = resolved.problem;
   dialled.advice = "correct the name of rank 0's host, or give its address";  // of what can't be looked up
   for (const Address& address : resolved.addresses) {
+    // 2 s for each address: a lost SYN is sent again after 1 s, and the next address may work at once.
     constexpr uint64_t kEachNs = 2'000'000'000;
     dialled.peer = describe(address);
     dialled.error = connect_to(address, std::min(deadline_ns, base::now_ns() + kEachNs), dialled.socket);
@@ -275,6 +283,7 @@ int milliseconds_until(uint64_t deadline_ns, int most_ms) {
     return 0;
   }
   return static_cast<int>(
+      // Rounded up, or poll() would return just before the deadline, and the caller spin.
       std::min<uint64_t>((deadline_ns - now + 999'999) / 1'000'000, static_cast<uint64_t>(most_ms)));
 }
 

@@ -105,6 +105,7 @@ class Look {
              fmt::format("it is {}: is its cable in, and RDMA enabled at the other end?", state_of(attributes->state)));
       return;
     }
+    // May throw base::Error, as may what follows: survey_device() turns it into a reason.
     const std::vector<GidEntry> table = read_gid_table(context_, port);
     const GidChoice choice = choose_gid(table);
     if (!choice.chosen) {
@@ -115,12 +116,12 @@ class Look {
     card.device = context_.device();
     card.port = port;
     card.lid = attributes->lid;
-    // An MTU that is not known is taken for the least.
+    // An MTU that is not known is taken for the least. 256 is the least MTU of InfiniBand, and so of RoCE.
     card.mtu_bytes = std::max(256U, verbs::mtu_bytes(attributes->active_mtu));
     card.rate_mbps = static_cast<uint32_t>(verbs::rate_gbps(attributes->active_width, attributes->active_speed) * 1000);
     card.gid_index = choice.chosen->index;
     card.gids = card_gids(table, card.gid_index);
-    // Of this port's look alone: devices have few.
+    // Of this port's look alone: devices have few. Given back before the next port is looked at.
     const verbs::ProtectionDomain pd(context_);
     const verbs::CompletionQueue cq(context_, 1);
     card.capabilities = probe(pd, cq, port);
@@ -143,6 +144,7 @@ std::vector<GidEntry> read_gid_table(const verbs::Context& context, uint8_t port
     verbs::refuse(verbs::Step::kQueryPort, attributes.error().value, fmt::format("{} port {}", context.device(), port));
   }
   std::vector<GidEntry> table;
+  // An index has 8 bits in the address vector (sgid_index).
   for (int index = 0; index < std::min(attributes->gid_tbl_len, 256); ++index) {
     const auto gid = context.query_gid(port, index);
     if (!gid) {
@@ -188,6 +190,7 @@ Survey survey_device(const verbs::Library& library, const std::string& device, u
   };
   Survey survey;
   try {
+    // The look runs in a thread of its own, which is left behind if the driver holds it (verbs::Stuck).
     return verbs::within<Survey>(deadline_ns, look);
   } catch (const base::Error& error) {
     survey.unusable.push_back({device, 0, error.what()});

@@ -19,6 +19,7 @@ using base::refuse;
 // A bound on what a rule of a stranger makes this build; numbers up to it fit in all products below.
 constexpr uint32_t kMostNodes = 1000;
 
+// Views into `text`; empty parts are left out, so that separators may be doubled.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -33,6 +34,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 /// A whole number up to kMostNodes, with '+' or '-' before it if `is_signed`; nothing for any other text.
 std::optional<int32_t> number(std::string_view text, bool is_signed = false) {
+  // from_chars() of an unsigned number takes no sign of its own: "+-5" is refused.
   const bool is_negative = is_signed && text.starts_with('-');
   if (is_signed) {
     if (!is_negative && !text.starts_with('+')) {
@@ -151,6 +153,7 @@ std::optional<KnownGraph> catalogued(uint32_t n_nodes, uint32_t n_ports) {
   for (const std::string_view line : split(kCatalogueTable, '\n')) {
     const size_t first = line.find(' ');
     const size_t second = line.find(' ', first + 1);
+    // As in covers(): the table is a constant of this program.
     RINGBOLT_ASSERT(second != std::string_view::npos);
     if (number(line.substr(0, first)) == static_cast<int32_t>(n_ports) &&
         covers(line.substr(first + 1, second - first - 1), n_nodes)) {

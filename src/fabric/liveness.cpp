@@ -38,8 +38,10 @@ Liveness::Liveness(uint32_t self, uint32_t n_ranks, std::vector<WatchedCable> ca
       knobs_(knobs),
       ranks_(n_ranks),
       checked_ns_(now_ns),
+      // All times are of the caller's monotonic clock; nothing here reads a clock, waits or locks (see the header).
       due_ns_(now_ns + knobs.suspect_ns),
       beat_ns_(now_ns) {
+  // Sets of ranks are bits of 64.
   RINGBOLT_ASSERT(n_ranks <= kMaxWatchedRanks && self < n_ranks);
   for (Rank& rank : ranks_) {
     // As if all had just been heard: nobody is suspected for what came before.
@@ -53,6 +55,7 @@ Liveness::Liveness(uint32_t self, uint32_t n_ranks, std::vector<WatchedCable> ca
 
 void Liveness::progress(uint32_t rank, uint64_t now_ns) {
   Rank& known = ranks_[rank];
+  // progress_ns is never ahead of now_ns: forgive_own_pause() bounds it.
   if (now_ns - known.progress_ns >= knobs_.suspect_ns) {
     // After a silence cables count anew, for a rank that was frozen has used none of them.
     known.alive_since_ns = now_ns;
@@ -62,12 +65,14 @@ void Liveness::progress(uint32_t rank, uint64_t now_ns) {
 
 bool Liveness::is_credible(const Heartbeat& heartbeat) const {
   return heartbeat.n_ranks == ranks_.size() && heartbeat.rank < heartbeat.n_ranks && heartbeat.rank != self_ &&
+         // Failed is for good: what such a rank sends later would split the group's opinions.
          heartbeat.incarnation != 0 && ranks_[heartbeat.rank].state != State::failed;
 }
 
 void Liveness::take(const Heartbeat& heartbeat, bool is_through_cable, uint64_t now_ns) {
   Rank& sender = ranks_[heartbeat.rank];
   if (sender.incarnation == 0) {
+    // The first that is heard is believed.
     sender.incarnation = heartbeat.incarnation;
     // A restarted process has none of the group's state: it is another one, however it calls itself.
   } else if (sender.incarnation != heartbeat.incarnation) {
@@ -87,6 +92,7 @@ void Liveness::take(const Heartbeat& heartbeat, bool is_through_cable, uint64_t 
     // Only growth counts: an old message that was held up brings no news.
     if (rank != self_ && heartbeat.counters[rank] > ranks_[rank].counter) {
       ranks_[rank].counter = heartbeat.counters[rank];
+      // News of one whose side channel is silent has to be passed on soon: others may have no other path to it.
       has_news_ = has_news_ || (is_through_cable && now_ns - ranks_[rank].side_ns >= 2 * knobs_.interval_ns);
       progress(rank, now_ns);
     }
@@ -173,6 +179,7 @@ void Liveness::cable_mended(uint32_t cable, uint64_t now_ns) {
   }
 }
 
+// The peer's word, and that something was heard of late, do without heal_ns.
 bool Liveness::confirm_up(uint32_t cable, uint64_t now_ns) {
   Cable& known = cables_[cable];
   known.is_up = known.is_up || (known.error.empty() && now_ns - known.heard_ns < knobs_.suspect_ns);
@@ -248,6 +255,7 @@ void Liveness::check_rank(uint32_t rank, uint64_t now_ns, std::vector<LivenessCh
                 fmt::format("rank {} is frozen: its process has made no progress for {} ms, the limit is {}{}", rank,
                             ms(silence), ms(knobs_.frozen_ns), where)));
   } else if (silence >= knobs_.failed_ns && known.state != State::frozen) {
+    // Not failed yet: a process in a debugger may go on, up to frozen_ns.
     known.state = State::frozen;
     changes.push_back(change(
         Kind::rank_frozen, rank,
@@ -295,6 +303,7 @@ void Liveness::check_cable(uint32_t cable, uint64_t now_ns, std::vector<Liveness
   const uint64_t mended_in_vain = now_ns - std::max(known.heard_ns, known.mended_ns);
   if (known.error.empty() && peer.state == State::alive && known.mended_ns > 0 && mended_in_vain >= knobs_.heal_ns) {
     known.mended_ns = now_ns;
+    // Once more for the same cable: whoever mends it is to try again.
     report(Kind::cable_down,
            fmt::format("cable {} ({}) to rank {} is still down: silent for {} ms since it was connected anew", cable,
                        known.end.device, known.end.peer, ms(mended_in_vain)));
@@ -325,6 +334,7 @@ void Liveness::check_partition(uint64_t now_ns, std::vector<LivenessChange>& cha
     silent |= is_unreachable ? uint64_t{1} << rank : 0;
   }
   silent |= fresh;
+  // Told when somebody new belongs to those who are cut off, not at each check.
   if (fresh == 0 || std::popcount(silent) < 2 || (silent & ~cut_off_) == 0) {
     return;
   }
@@ -375,6 +385,7 @@ std::vector<LivenessChange> Liveness::check(uint64_t now_ns) {
   checked_ns_ = now_ns;
   // Every rank's and cable's next limit; what is heard until then moves it away.
   due_ns_ = now_ns + knobs_.suspect_ns;
+  // Limits that have passed have had their effect in this check.
   const auto consider = [this, now_ns](uint64_t at) { due_ns_ = at > now_ns ? std::min(due_ns_, at) : due_ns_; };
   for (const Rank& rank : ranks_) {
     if (rank.state != State::failed && &rank != &ranks_[self_]) {

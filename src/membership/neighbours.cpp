@@ -13,6 +13,7 @@ using bootstrap::Frame;
 using bootstrap::FrameType;
 
 /// The handshake is that of ranks with rank 0: whoever calls is "rank 1".
+// No host and port: listening and dialling are done here, only the handshake is bootstrap's.
 bootstrap::Config config_of(const std::string& group, const std::string& secret) {
   bootstrap::Config config;
   config.rank = 1;
@@ -33,8 +34,10 @@ Neighbours::Neighbours(MemberId self, const std::string& group, const std::strin
     : self_(self),
       config_(config_of(group, secret)),
       key_(prepared_key(secret)),
+      // Throws base::Error when this process can't listen at any port.
       listening_(bootstrap::Listening::everywhere()) {}
 
+// Never blocks. What fails at once is not told.
 void Neighbours::dial(MemberId target, const bootstrap::Address& at) {
   bootstrap::Begun begun = bootstrap::begin_dialling(at);
   if (begun.error == 0) {
@@ -192,6 +195,7 @@ void Neighbours::serve(Link& link, std::vector<Event>& events) {
 }
 
 void Neighbours::take(Link& link, Frame& frame, std::vector<Event>& events) {
+  // Any frame counts, of the handshake as well.
   link.silent = 0;
   if (link.stage < Link::Stage::introduced) {
     return take_of_handshake(link, frame);
@@ -253,6 +257,7 @@ void Neighbours::introduce(Link& link) {
   bootstrap::FrameHeader header;
   header.type = FrameType::message;
   header.kind = static_cast<uint16_t>(FrameKind::introduction);
+  // Small, and the first of ours after the handshake: it has room.
   link.connection.queue(header, bootstrap::make_payload(std::move(writer).bytes()));
 }
 

@@ -48,6 +48,7 @@ bool is_of_this_host(const wire::Address& address, uint32_t scope) {
   return socket.is_open() && bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), length) == 0;
 }
 
+// 0 or an errno; on an error the caller closes what `device` has by then.
 int open_device(ibv_device* from, Device& device) {
   device.context = ibv_open_device(from);
   if (device.context == nullptr) {
@@ -92,6 +93,7 @@ int Device::look_at_gids() try {
   if (const int error = ringbolt_management_port(context, &now)) {
     return error;
   }
+  // The usual case: nothing has changed, and no entry is read.
   if (!gids.empty() && now.gid_generation == facts.gid_generation) {
     return 0;
   }
@@ -122,6 +124,7 @@ uint8_t Device::first_index() const {
   return static_cast<uint8_t>(found - gids.begin());
 }
 
+// The first entry of that address; the zero address stands for a hole and is never found.
 std::optional<uint8_t> Device::index_of(const wire::Address& gid) const {
   const auto found = std::ranges::find(gids, gid);
   return found == gids.end() || gid == wire::Address{} ? std::nullopt
@@ -207,7 +210,8 @@ std::optional<uint32_t> Devices::bind(const wire::Address& address, uint32_t sco
       return i;
     }
   }
-  // No device has it; "myself" is served by any that works.
+  // No device has it; "myself" is served by any that works. By order of the list: programs on one host that say
+  // "127.0.0.1" must meet at one device.
   return is_loopback(address) ? first_up() : std::nullopt;
 }
 
@@ -235,6 +239,7 @@ wire::Address Devices::own_address(uint32_t device, const wire::Address& address
   return wire::is_ipv4(gid) == wire::is_ipv4(address) ? gid : address;
 }
 
+// 0 or a negative errno, as the kernel's own calls; `route` is untouched on an error.
 int Devices::route_to_self(const std::optional<uint32_t>& bound, const wire::Address& target, Route& route) const {
   const auto device = bound ? bound : (bind(target, 0) ? bind(target, 0) : first_up());
   if (!device) {
