@@ -17,6 +17,7 @@ class ByteWriter {
   template <class T>
   void put(T value) {
     for (size_t i = 0; i < sizeof(T); ++i) {
+      // By shifts: the same bytes on any machine.
       bytes_.push_back(static_cast<std::byte>(static_cast<uint64_t>(value) >> (8 * i)));
     }
   }
@@ -29,6 +30,7 @@ class ByteWriter {
   }
   // The reference lives until the next put.
   const std::vector<std::byte>& bytes() const& { return bytes_; }
+  // Ends the writer: it is empty afterwards.
   std::vector<std::byte> bytes() && { return std::move(bytes_); }
 
  private:
@@ -44,6 +46,7 @@ class ByteReader {
   explicit ByteReader(std::span<const std::byte> bytes) : left_(bytes) {}
 
   template <class T>
+  // As put(); 0 if not all of it is there. Of an enumeration any value may come: who reads one checks it.
   T take() {
     const std::span<const std::byte> taken = take_bytes(sizeof(T));
     uint64_t value = 0;

@@ -11,6 +11,7 @@ class RINGBOLT_CAPABILITY("shared_mutex") SharedMutex {
  public:
   void lock() RINGBOLT_ACQUIRE() RINGBOLT_NOT_ANALYSED { mutex_.lock(); }
   void unlock() RINGBOLT_RELEASE() RINGBOLT_NOT_ANALYSED { mutex_.unlock(); }
+  // Blocks while somebody writes; without a limit of time.
   void lock_shared() RINGBOLT_ACQUIRE_SHARED() RINGBOLT_NOT_ANALYSED { mutex_.lock_shared(); }
   void unlock_shared() RINGBOLT_RELEASE_SHARED() RINGBOLT_NOT_ANALYSED { mutex_.unlock_shared(); }
 

@@ -53,6 +53,7 @@ struct PortCard {
   friend bool operator==(const PortCard&, const PortCard&) = default;
 };
 
+// Bounds on what another rank may make this one hold. 63: IBV_SYSFS_NAME_MAX less its end.
 inline constexpr size_t kMostCards = 64;
 inline constexpr size_t kMostCardGids = 64;
 inline constexpr size_t kMostDeviceName = 63;

@@ -97,6 +97,7 @@ static_assert(kReservedAt + 6 == kFrameHeaderBytes);
 
 /// Writes header_bytes_of(header.kind) bytes. Fields that are out of range are the caller's mistake, and written as
 /// they are.
+// `at` must have room for them.
 inline void emit(const FrameHeader& header, std::byte* at) {
   using namespace frame_layout;
   const std::span<std::byte> to(at, header_bytes_of(header.kind));
@@ -121,12 +122,14 @@ inline void emit(const FrameHeader& header, std::byte* at) {
     base::put_le<uint32_t>(to, kClearanceAt, header.clearance);
     base::put_le<uint16_t>(to, kTriedAt, header.tried_rail);
     base::put_le<uint32_t>(to, kNumberAt, header.number);
+    // Zero today, and not looked at by parse_frame(): room for a later version.
     std::memset(at + kReservedAt, 0, kFrameHeaderBytes - kReservedAt);
   }
 }
 
 /// Whether parse_frame() would find a whole message without flags, which most frames of short messages are; fields are
 /// then where frame_layout says.
+// One comparison for magic, version and kind, which are the first four bytes.
 inline bool is_plain_whole(std::span<const std::byte> head, size_t frame_bytes) {
   using namespace frame_layout;
   constexpr uint32_t kBegin =

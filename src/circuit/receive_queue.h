@@ -44,6 +44,7 @@ class ReceiveQueue {
   bool is_full() const { return n_ == kMostReceives; }
   bool is_empty() const { return n_ == 0; }
   /// For the caller to fill in, but for the counts; then post(). Not if it is full.
+  // Unchecked: of a full queue it would be the oldest receive, in use.
   Receive& next() { return receives_[(first_ + n_) % kMostReceives]; }
   void post(uint32_t n_parts) {
     Receive& receive = next();
@@ -68,6 +69,7 @@ class ReceiveQueue {
     return place;
   }
   /// Likewise, but it does not go there before take().
+  // At most kMostReceives x kMostParts are looked at; mostly the first one fits.
   Place find(int32_t tag) {
     for (uint32_t i = 0; i < n_; ++i) {
       Receive& receive = receives_[(first_ + i) % kMostReceives];
@@ -88,6 +90,7 @@ class ReceiveQueue {
     --place.receive->n_untaken;
   }
   /// Whether no buffer waits for a message.
+  // True of an empty queue.
   bool is_taken() const {
     for (uint32_t i = 0; i < n_; ++i) {
       if (receives_[(first_ + i) % kMostReceives].n_untaken != 0) {

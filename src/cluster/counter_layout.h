@@ -46,35 +46,35 @@ enum RingboltSharedWord {
   kSharedXmitPackets,
   kSharedRcvWords,
   kSharedRcvPackets,
-  kSharedRcvErrors,
-  kSharedRcvConstraintErrors,
-  kSharedXmitDiscards,
-  kSharedXmitWait,
-  kSharedLinkDowned,
-  kSharedDuplicateRequest,
-  kSharedOutOfSequence,
-  kSharedOutOfBuffer,
-  kSharedSentRnr,
-  kSharedReceivedRnr,
-  kSharedSequenceNak,
-  kSharedImpliedNak,
-  kSharedAckTimeout,
-  kSharedResent,
-  kSharedProbes,
-  kSharedRetryExceeded,
+  kSharedRcvErrors,            ///< packets with a wrong ICRC, without sense, or for a full inbox
+  kSharedRcvConstraintErrors,  ///< packets of a foreign P_Key
+  kSharedXmitDiscards,         ///< packets that could not leave
+  kSharedXmitWait,             ///< microseconds that packets waited for room in the socket
+  kSharedLinkDowned,           ///< times that `ringbolt cut` pulled the cable
+  kSharedDuplicateRequest,     ///< requests that had been executed already
+  kSharedOutOfSequence,        ///< requests before an earlier one; of UC: messages given up for a gap
+  kSharedOutOfBuffer,          ///< messages that found no receive, and were turned away
+  kSharedSentRnr,              ///< RNR NAKs that we sent
+  kSharedReceivedRnr,          ///< and those that we got
+  kSharedSequenceNak,          ///< NAKs of a wrong sequence that came
+  kSharedImpliedNak,           ///< gaps among answers
+  kSharedAckTimeout,           ///< times that the transport timer ran out
+  kSharedResent,               ///< requests sent again
+  kSharedProbes,               ///< early questions to a peer of our own what it lacks
+  kSharedRetryExceeded,        ///< sends that completed with that status; as the next
   kSharedRnrRetryExceeded,
-  kSharedRequestError,
-  kSharedRequestFlush,
+  kSharedRequestError,  ///< sends that completed with an error other than a flush
+  kSharedRequestFlush,  ///< with a flush
   kSharedRequestRemoteAccess,
   kSharedRequestRemoteInvalid,
-  kSharedReceiveError,
+  kSharedReceiveError,  ///< receives likewise
   kSharedReceiveFlush,
-  kSharedReceiveLength,
-  kSharedReceiveAccess,
+  kSharedReceiveLength,  ///< receives that were too short
+  kSharedReceiveAccess,  ///< peers' accesses that were refused
   kSharedWrongIcrc,
-  kSharedRcvDrops,
-  kSharedPulled,
-  kSharedWords,
+  kSharedRcvDrops,  ///< packets that came and were used by nobody
+  kSharedPulled,    ///< SENDs read in the peer's own memory, in one copy
+  kSharedWords,     ///< how many there are
 };
 
 /// All blocks added up. Sums wrap at 2^64. lanes[0] is what counts under send locks, lanes[1] under receive locks.
@@ -94,7 +94,7 @@ struct RingboltCounter {
 };
 
 // `counters` has the names of IBTA's PortCounters attributes as the kernel's drivers/infiniband/core/sysfs.c spells
-// them; `hw_counters` those of the drivers rxe and mlx5, so that tools made for those find them.
+// them; `hw_counters` those of rdma_rxe, mlx5 and EFA, so that tools made for those find them.
 static const struct RingboltCounter kRingboltCounters[] = {
     {"counters", "port_xmit_data", kLaneXmitWords, 3, kSharedXmitWords},
     {"counters", "port_rcv_data", kLaneRcvWords, 3, kSharedRcvWords},

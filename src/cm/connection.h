@@ -42,6 +42,7 @@ struct Connection {
   uint64_t remote_guid = 0;
   uint32_t local_qpn = 0;
   uint32_t remote_qpn = 0;
+  // Which process of this host; kNoSlot: on another, or not known yet.
   uint32_t peer_slot = kNoSlot;
   uint64_t transaction_id = 0;
   uint64_t service_id = 0;
@@ -49,11 +50,13 @@ struct Connection {
   bool is_waiting = false;  ///< counts in its listener's backlog
   Path path;
 
+  // 4.096 us times 2^18 is about 1 s.
   uint8_t lifetime = 18;  ///< packet lifetime of the path, as code
   uint64_t wait_ns = 0;   ///< between tries
   uint64_t early_ns = 0;  ///< from the first try to the next early one; from wait_ns on there are none
   uint8_t max_retries = 15;
   uint8_t tries_left = 0;
+  // Of the engine's clock (the `now_ns` of its callers); never when nothing is to be repeated.
   uint64_t deadline_ns = UINT64_MAX;
   std::array<std::byte, wire::kMadBytes> last{};  ///< what is sent again: REQ, REP, RTU, DREQ, DREP, SIDR_*
 };

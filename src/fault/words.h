@@ -15,7 +15,8 @@ namespace ringbolt::fault {
 
 inline constexpr std::string_view kBlanks = " \t\r";
 
-/// The words of one fault, taken in order. The first complaint sticks. Not thread-safe.
+/// The words of one fault, taken in order. The first complaint sticks. Not thread-safe. Complaints are words for a
+/// person; they name the key, and quote no more than the caller gives them.
 class Words {
  public:
   explicit Words(std::string_view text) : rest_(text) { skip_blanks(); }
@@ -33,6 +34,7 @@ class Words {
 
   /// What was read, or else a complaint and nothing of worth.
   template <class T>
+  // `wanted` completes "KEY takes ...".
   T take(std::string_view key, const std::optional<T>& value, std::string_view wanted) {
     if (value) {
       return *value;
@@ -74,11 +76,13 @@ class Words {
     last = to.value_or(last);
   }
 
+  // Further ones are dropped: they mostly follow from the first.
   void complain(std::string problem) {
     if (problem_.empty()) {
       problem_ = std::move(problem);
     }
   }
+  // Empty: all is well so far.
   const std::string& problem() const { return problem_; }
 
  private:

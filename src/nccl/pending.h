@@ -43,6 +43,7 @@ class Pending {
       if (circuit != nullptr) {
         circuit->is_kept = false;
       }
+      // Without `++i`: the one that took the place is looked at next.
       circuits_[i] = std::exchange(circuits_[--n_], {});
     }
   }
@@ -53,11 +54,13 @@ class Pending {
   // So that a test of a short message, which is some tens of nanoseconds, does not pay for a poll of all others.
   static constexpr uint32_t kTestsPerTurn = 8;
 
+  // Weak: close_send() and close_receive() end circuits whatever stands here.
   std::array<std::weak_ptr<circuit::Circuit>, kMost> circuits_;
   uint32_t n_ = 0;
   uint32_t n_asked_ = 0;
 };
 
+// Valid until the thread ends; no other thread may use it.
 inline Pending& pending_of_this_thread() {
   thread_local Pending pending;
   return pending;

@@ -89,6 +89,7 @@ struct Channel {
       false;  ///< the program destroyed it; it goes after its last identifier
 
   static Channel& of(rdma_event_channel* c) { return *reinterpret_cast<Channel*>(c); }
+  // Wakes whoever waits on `fd`.
   void push(std::unique_ptr<QueuedEvent> event) noexcept RINGBOLT_REQUIRES(manager_lock);
   /// The oldest event; the queue must not be empty.
   std::unique_ptr<QueuedEvent> pop() RINGBOLT_REQUIRES(manager_lock);
@@ -139,8 +140,10 @@ struct Id {
 
   // Options.
   uint8_t type_of_service RINGBOLT_GUARDED_BY(manager_lock) = 0;
+  // As RDMA_OPTION_ID_ACK_TIMEOUT has it: 4.096 us times 2^n; 0: none.
   std::optional<uint8_t> ack_timeout RINGBOLT_GUARDED_BY(manager_lock);
   bool reuses_address RINGBOLT_GUARDED_BY(manager_lock) = false;
+  // RDMA_OPTION_ID_AFONLY; none: IPv4 sockets are, IPv6 ones take both families.
   std::optional<bool> is_family_only RINGBOLT_GUARDED_BY(manager_lock);
 
   // The connection. 0: it has no connection.
@@ -155,7 +158,8 @@ struct Id {
 
   base::CallSite asked_at RINGBOLT_GUARDED_BY(manager_lock);  ///< RINGBOLT_EXPLAIN: of what the events are about
 
-  // What rdma_create_ep keeps, before anybody else knows the identifier.
+  // What rdma_create_ep keeps, before anybody else knows the identifier. Without a lock: written once, then read by
+  // calls on this identifier.
   std::optional<ibv_qp_init_attr> qp_attributes;
   std::vector<std::byte> connect_data;
 
