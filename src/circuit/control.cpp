@@ -8,7 +8,7 @@
 namespace ringbolt::circuit {
 namespace {
 
-// Bytes of text: words are for one line of a log.
+// Bytes of text: words are for one line of a log. Longer words are cut by who writes, and refused by who reads.
 constexpr size_t kMostWhyBytes = 400;
 // Queue pair numbers and PSNs have 24 bits (InfiniBand specification, 9.2).
 constexpr uint32_t kNumberMask = 0xffffff;
@@ -60,6 +60,7 @@ PortUse take_use(ByteReader& reader) {
   return use;
 }
 
+// Layout of each: docs/formats/circuit.md, in the order in which they are put.
 struct Emit {
   ByteWriter& writer;
 
@@ -129,6 +130,7 @@ std::vector<std::byte> emit(const Control& control) {
   return std::move(writer).bytes();
 }
 
+// Any bytes are safe. Nothing: of a later version, cut short, or with something behind it.
 std::optional<Control> parse_control(uint16_t kind, std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
   const auto circuit = reader.take<uint64_t>();

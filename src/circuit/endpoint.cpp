@@ -17,7 +17,8 @@ namespace ringbolt::circuit {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
-// How often circuits are moved on whose program does not ask, and how late a task of nobody's can be.
+// How often circuits are moved on whose program does not ask, and how late a task of nobody's can be. Times below in
+// ns of the monotonic clock.
 constexpr uint64_t kTickNs = 20 * kMillisecond;
 // While something is being made or wound up.
 constexpr uint64_t kRestlessNs = kMillisecond / 2;
@@ -28,6 +29,7 @@ constexpr uint64_t kSurveyNs = 15'000 * kMillisecond;
 // In the destructor, for what was sent to be taken.
 constexpr uint64_t kMostEndingNs = 2'000 * kMillisecond;
 /// Of others' rails that this member relays at a time.
+// Of 2 MiB each: 8 GiB at the very most, and so many queue pairs that a device refuses long before.
 constexpr size_t kMostRelayed = 4096;
 
 std::string text_of(const bringup::PortCard& card) {
@@ -43,6 +45,7 @@ std::vector<bringup::PortCard> usable(const Devices& devices) {
 }
 
 /// The ports, of which one at least can carry circuits, or the words that say why there is none.
+// Blocks for up to kSurveyNs. Throws base::Error.
 std::shared_ptr<Devices> open_devices(const verbs::Library& library, const Log& log) {
   const bringup::Survey survey = bringup::survey(library, base::now_ns() + kSurveyNs);
   std::string reasons;
@@ -110,8 +113,11 @@ Endpoint::Endpoint(const EndpointPlan& plan, Log log)
       membership_(std::make_unique<membership::Membership>(membership_plan(plan, self_, *devices_, network_),
                                                            static_cast<membership::User&>(*this))),
       in_{devices_, network_, *membership_, std::move(log), endings_, registrations_, ways_},
+      // Last: the thread uses all members that are made before it.
       thread_([this] { run(); }) {}
 
+// Blocks for up to kMostEndingNs, and as long as the membership's and the relays' threads need. No call may be under
+// way.
 Endpoint::~Endpoint() {
   tasks_.put([this] {
     for (const auto& [id, outgoing] : outgoing_) {
@@ -135,6 +141,8 @@ uint64_t Endpoint::listen(std::span<std::byte, kHandleBytes> handle) {
   // Thread-safe, as the membership says.
   emit(Handle{membership_->contact(), number}, handle);
   auto listener = std::make_shared<Listener>();
+  // Listeners are in two maps: listeners_ is the endpoint's thread's, accepting_ that of the calls, under
+  // calls_lock_.
   tasks_.put([this, number, listener] { listeners_.emplace(number, listener); });
   const base::LockGuard guard(calls_lock_);
   accepting_.emplace(number, std::move(listener));
@@ -184,6 +192,7 @@ std::shared_ptr<Incoming> Endpoint::accept(uint64_t listener) {
   return incoming;
 }
 
+// Never blocks. Null: the handle is none of ours.
 std::shared_ptr<Outgoing> Endpoint::connect(std::span<std::byte, kHandleBytes> handle) {
   const auto parsed = parse_handle(handle);
   if (!parsed) {
@@ -210,11 +219,13 @@ std::shared_ptr<Outgoing> Endpoint::connect(std::span<std::byte, kHandleBytes> h
   return outgoing;
 }
 
+// The program has its circuit: the next connect() with that handle begins a new one.
 void Endpoint::hand_over(CircuitId circuit) {
   const base::LockGuard guard(calls_lock_);
   connecting_.erase(circuit);
 }
 
+// On the membership's thread, as the next two: everything goes to the endpoint's own, so that its maps need no lock.
 void Endpoint::on_member(const membership::Announcement& announcement) {
   tasks_.put([this, announcement] { network_.hear(announcement); });
 }
@@ -230,6 +241,7 @@ void Endpoint::on_message(MemberId from, uint16_t kind, std::span<const std::byt
   }
 }
 
+// The thread. Whatever is thrown here ends the process: tasks catch base::Error where devices may refuse.
 void Endpoint::run() {
   uint64_t next_tick_ns = 0;
   uint64_t next_look_ns = 0;
@@ -293,6 +305,7 @@ void Endpoint::step_all(bool is_tick) {
   });
 }
 
+// May block in a device: trials of ports.
 void Endpoint::look_around() {
   bool has_news = network_.look_at_ports(now_ns_);
   const std::vector<uint16_t> come_up = network_.take_come_up();
@@ -339,6 +352,7 @@ void Endpoint::dispatch(MemberId from, const Control& control) {
 }
 
 void Endpoint::hear(MemberId from, const Open& open) {
+  // The sender asks until it is answered: a repetition makes nothing new.
   if (incoming_.contains(open.circuit)) {
     in_.send(from, Opened{open.circuit, Incoming::least_written_bytes(open, in_)});  // the answer may have been lost
     return;
@@ -363,6 +377,7 @@ void Endpoint::hear(MemberId from, const RailOpen& open) {
   if (open.path[open.position].member != self_ || open.path[open.position - 1U].member != from) {
     return;
   }
+  // Not the last hop: somebody else's circuit.
   if (open.position + 1U < open.path.size()) {
     relay(open);
     return;
@@ -417,6 +432,7 @@ void Endpoint::hear_ready(MemberId from, const RailReady& ready) {
     return;
   }
   const std::shared_ptr<RelayedRail> relayed = std::move(found->second);
+  // Before anything can throw: it is either in the relays' list or gone.
   being_relayed_.erase(found);
   try {
     relayed->out().connect(ready.to);
@@ -459,6 +475,7 @@ void Endpoint::hear_gone(MemberId member, const std::string& name, const std::st
   const auto has_member = [&](const Path& path) { return std::ranges::find(path, member, &Hop::member) != path.end(); };
   std::erase_if(being_relayed_, [&](const auto& one) { return has_member(one.second->path()); });
   relays_->end_if([&](const RelayedRail& rail) { return has_member(rail.path()); });
+  // Last: the names in the words above are the network's.
   network_.forget(member);
 }
 

@@ -30,12 +30,14 @@ Network::Network(OwnPorts& ports, NodeId node, MemberId self, std::string name)
   }
 }
 
+// The endpoint's thread alone, as all functions here: no lock.
 void Network::hear(const membership::Announcement& announcement) {
   const MemberId member = announcement.contact.member;
   auto ports = parse_node_ports(announcement.node, announcement.details);
   const auto known = known_.find(member);
   // Counted once, if it was known.
   if (!ports) {
+    // What can't be read: of another version of Ringbolt. Such a member is as good as not there.
     version_ += static_cast<uint32_t>(known_.erase(member));
   } else if (known == known_.end() || known->second.node != announcement.node || known->second.ports != *ports) {
     if (known != known_.end()) {
@@ -112,6 +114,7 @@ bool Network::look_at_port(uint16_t port, uint64_t now_ns) {
   return true;
 }
 
+// Blocks in devices: as long as the longest trial of a port takes, port after port.
 bool Network::try_ports(uint64_t now_ns) {
   if (tried_version_ == version_ && now_ns < next_try_ns_) {
     return false;
@@ -208,6 +211,7 @@ const std::vector<Link>& Network::links() {
   return links_;
 }
 
+// Empty: nobody knows of a way just now.
 std::vector<PlannedPath> Network::paths_to(MemberId to) {
   const Known* const known = find(to);
   if (known == nullptr) {
@@ -224,6 +228,7 @@ const NodePorts* Network::ports_of(MemberId member) const {
     return &own_;
   }
   const Known* const known = find(member);
+  // Good until the next hear() or forget().
   return known == nullptr ? nullptr : &known->ports;
 }
 

@@ -36,6 +36,7 @@ ReceiveCircuit::ReceiveCircuit(CircuitId id, MemberId peer, std::string peer_nam
   rails_.reserve(64);  // added without allocation while the program runs
 }
 
+// With the lock, as all functions here. Null: too many are posted; ask again.
 Receive* ReceiveCircuit::post(uint32_t n, void* const* data, const size_t* capacities, const int* tags,
                               const Registered* const* registered) {
   if (queue_.is_full()) {
@@ -60,6 +61,7 @@ Receive* ReceiveCircuit::post(uint32_t n, void* const* data, const size_t* capac
   if (first_unmatched_ != next_message_) {
     for (uint32_t number = first_unmatched_; number != next_message_; ++number) {
       Message& waiting = message(number);
+      // A place of the ring may be that of another message by now.
       if (waiting.number == number && waiting.stage == Message::Stage::unmatched) {
         (void)match(waiting);
       }
@@ -76,6 +78,7 @@ bool ReceiveCircuit::is_done(const Receive& receive) {
   return queue_.is_done(receive);
 }
 
+// Never blocks, and allocates only where frames have to be set aside.
 void ReceiveCircuit::progress() {
   // The program's memory may be gone.
   if (is_abandoned_) {
@@ -92,7 +95,8 @@ void ReceiveCircuit::progress() {
           hear(rail, received);
         },
         [](uint32_t) {});
-    // What it had completed before was heard all the same.
+    // What it had completed before was heard all the same. Its frames that are held stay good: memory of the rail
+    // lives until take_ended() gives it out.
     rail.has_failed = !is_sound;
     const bool is_due = rail.n_taken - rail.n_told >= kTakenPerAnswer && rail.untold_bytes >= kBytesPerAnswer;
     if (!has_heard && (rail.owes_word || is_due) && is_sound) {
@@ -115,6 +119,7 @@ void ReceiveCircuit::progress() {
   }
 }
 
+// By the endpoint's thread, each tick: what is owed but not due would else keep the sender's slots for ever.
 void ReceiveCircuit::progress_idle() {
   progress();
   for (OnRail& rail : rails_) {
@@ -150,6 +155,7 @@ bool ReceiveCircuit::take_next_whole(OnRail& rail, const Rail::Received& receive
   copy_lines(place.part->data, received.frame + kShortHeaderBytes, length);
   place.part->length = length;
   ReceiveQueue::finish(place);
+  // In the order of hear_data(): the counts first, then the slot, which a new frame may fill at once.
   arrivals_.note_first();
   first_unmatched_ = ++next_message_;
   if (clearing_) {
@@ -197,6 +203,7 @@ void ReceiveCircuit::hear(OnRail& rail, const Rail::Received& received) {
 }
 
 void ReceiveCircuit::hear_data(OnRail& rail, const Rail::Received& received, const FrameHeader& header) {
+  // May fail the circuit; then there is none.
   const std::optional<uint32_t> its_number = number_of(rail, received, header);
   if (!its_number) {
     return;
@@ -241,6 +248,7 @@ void ReceiveCircuit::hear_data(OnRail& rail, const Rail::Received& received, con
     }
     return;
   }
+  // The frame stays in its slot of the rail, whose receive is not posted again meanwhile.
   held_.push_back({rail.number, number, received.slot, true, header, payload, nullptr});
 }
 
@@ -307,6 +315,8 @@ bool ReceiveCircuit::match(Message& of) {
   return true;
 }
 
+// Until a round delivers nothing: each frame may be the one that another waits for. Linear in what is held, which is
+// little.
 void ReceiveCircuit::deliver_held() {
   for (bool has_delivered = true; has_delivered;) {
     has_delivered = false;
@@ -328,7 +338,8 @@ void ReceiveCircuit::deliver_held() {
 
 /// Of a rail, frame `number` has been taken.
 void ReceiveCircuit::take(OnRail& rail, uint32_t number, uint32_t slot, bool has_slot) {
-  // The sender is told in order alone, so a gap keeps what is behind it.
+  // The sender is told in order alone, so a gap keeps what is behind it. number - n_taken is below kWindow:
+  // number_of() has seen to it.
   rail.is_taken[number % kWindow] = true;
   while (rail.n_taken != rail.n_received && rail.is_taken[rail.n_taken % kWindow]) {
     rail.is_taken[rail.n_taken % kWindow] = false;
@@ -360,6 +371,7 @@ void ReceiveCircuit::copy_aside(Held& held) {
 
 /// A frame that waits for its receive, though later ones have been taken, must not hold up its rail: the receive may be
 /// posted only when those others are done. Frames are told to be taken in order alone, so its bytes go elsewhere.
+// Bounded by kMostAsideBytes for the circuit: a sender can't make this process hold more.
 void ReceiveCircuit::set_aside(OnRail& rail) {
   for (Held& held : held_) {
     const bool is_oldest = held.rail == rail.number && held.has_slot && held.number == rail.n_taken;
@@ -418,12 +430,14 @@ void ReceiveCircuit::answer(OnRail& rail, FrameKind kind) {
   header.circuit = static_cast<uint32_t>(id());
   header.taken = rail.n_taken;
   header.come = rail.may_lose && kind == FrameKind::taken ? rail.come.bits(rail.n_taken) : 0;
+  // A ring of answers for each rail: the device may still read the last ones.
   const size_t place = rail.number % kMostRails * kAnswers + rail.n_answers++ % kAnswers;
   std::byte* const at = answers_.bytes().data() + place * kFrameHeaderBytes;
   emit(header, at);
   rail.has_failed = !rail.rail->send(at, kShortHeaderBytes) || rail.has_failed;
 }
 
+// Null: it has been taken out. The pointer is good until a rail is added or taken out.
 ReceiveCircuit::OnRail* ReceiveCircuit::find(uint16_t number) {
   const auto found = std::ranges::find(rails_, number, &OnRail::number);
   return found == rails_.end() ? nullptr : &*found;
@@ -434,6 +448,7 @@ void ReceiveCircuit::add_rail(uint16_t number, std::unique_ptr<Rail> rail, Path 
   added.number = number;
   added.rail = std::move(rail);
   added.path = std::move(path);
+  // So that nothing is received by a circuit that has failed, and the sender hears of it.
   if (failure() != FailureKind::none) {
     added.has_failed = !added.rail->fail("the circuit has failed");
   }
@@ -450,6 +465,7 @@ void ReceiveCircuit::fail_rail(uint16_t number, const std::string& why) {
 std::vector<ReceiveCircuit::Ended> ReceiveCircuit::take_ended() {
   std::vector<Ended> ended;
   std::erase_if(rails_, [&](OnRail& rail) {
+    // Frames that were not set aside lie in the rail's memory.
     const bool holds =
         std::ranges::any_of(held_, [&](const Held& held) { return held.rail == rail.number && !held.aside; });
     if (!rail.has_failed || holds) {

@@ -32,6 +32,7 @@ std::optional<uint32_t> ReceiveCircuit::base() const {
 }
 
 /// All frames of clearances go by one rail, so that they come in order; by another one when that has failed.
+// Null: no rail by which one may write; nothing is told, and all goes by frames.
 ReceiveCircuit::OnRail* ReceiveCircuit::rail_for_clear_to_send() {
   OnRail* first = nullptr;
   for (OnRail& rail : rails_) {
@@ -121,6 +122,8 @@ void ReceiveCircuit::tell_owed() {
   }
 }
 
+// When this returns no WRITE lands in the program's memory any more: fail() ends with the queue pair in ERR or
+// destroyed.
 void ReceiveCircuit::let_go() {
   for (OnRail& rail : rails_) {
     if (clearing_ && !queue_.is_empty() && !rail.has_failed && rail.rail->is_direct()) {

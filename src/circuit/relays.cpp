@@ -52,6 +52,7 @@ RelayedRail::RelayedRail(const Devices& devices, CircuitId circuit, uint16_t rai
   out_.may_send_from(in_.receives());
 }
 
+// The relays' thread alone. Failures show in has_failed().
 bool RelayedRail::progress() {
   bool has_done = false;
   // As many may be sent at a time as are received, so there is always room to send.
@@ -72,6 +73,7 @@ bool RelayedRail::progress() {
   return has_done;
 }
 
+// No thread yet: most members never relay.
 Relays::Relays(Endings& endings, OnFailed on_failed)
     : endings_(endings), on_failed_(std::move(on_failed)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_.is_open()) {
@@ -92,6 +94,7 @@ Relays::~Relays() {
   }
 }
 
+// From then on the relays' thread alone uses the rail's queue pairs.
 void Relays::add(std::shared_ptr<RelayedRail> rail) {
   const base::LockGuard guard(lock_);
   if (!thread_.joinable()) {
@@ -102,6 +105,7 @@ void Relays::add(std::shared_ptr<RelayedRail> rail) {
   (void)eventfd_write(wake_.get(), 1);
 }
 
+// Only marks: the thread takes it out at its next look, and what it held is destroyed by Endings.
 void Relays::end_if(const std::function<bool(const RelayedRail&)>& is_over) {
   const base::LockGuard guard(lock_);
   for (const auto& rail : rails_) {
@@ -121,6 +125,7 @@ void Relays::run() {
   Rails rails;
   uint32_t version = 0;
   uint32_t n_idle = 0;
+  // An atomic; the eventfd ends a sleep.
   while (!is_ending_) {
     // Read before the list: a rail that is added in between is seen now, and looked for once more.
     if (const uint32_t newest = version_; newest != version) {
@@ -146,6 +151,7 @@ bool Relays::serve(Rails& rails) {
     if (!rail->is_ended) {
       has_done = rail->progress() || has_done;
       if (rail->has_failed()) {
+        // Once for each rail, on this thread, without the lock.
         on_failed_(*rail);
         rail->is_ended = true;
       }

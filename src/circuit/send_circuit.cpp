@@ -41,9 +41,13 @@ SendCircuit::SendCircuit(CircuitId id, MemberId peer, std::string peer_name, boo
   }
 }
 
+// The circuit's lock is held, as in all functions here (the header has the contract). Null: ask again; nothing has
+// been begun.
 Send* SendCircuit::post(const void* data, size_t size, int32_t tag, const Registered* registered) {
   // In turn, so a send that is not given back holds up the one 256 after it.
   Send& send = sends_[next_message_ % kMostSends];
+  // Acquire: is_free is given back without the lock, and what its owner read of the send must come before it is used
+  // anew.
   if (!send.is_free.load(std::memory_order_acquire)) {
     progress();
     return nullptr;
@@ -53,6 +57,7 @@ Send* SendCircuit::post(const void* data, size_t size, int32_t tag, const Regist
   send.n_copied = 0;
   send.tag = tag;
   send.message = next_message_++;
+  // Relaxed: nobody knows this send yet. Its owner gets it from this very call.
   send.is_done.store(false, std::memory_order_relaxed);
   send.is_free.store(false, std::memory_order_relaxed);
   send.is_direct = false;
@@ -78,6 +83,7 @@ Send* SendCircuit::post(const void* data, size_t size, int32_t tag, const Regist
   return &send;
 }
 
+// Moves the circuit on only if need be: a program that tests does the circuit's work.
 bool SendCircuit::is_done(Send& send) {
   if (!take_if_done(send)) {
     progress();
@@ -95,6 +101,7 @@ void SendCircuit::pump() {
   if (!rest_.empty()) [[unlikely]] {
     send_rest();
   }
+  // The receiver waits for just these: a new frame that went before them would be held there.
   while (n_again_ > 0) {
     const uint16_t slot = again_[n_again_ - 1];
     // No piece is written twice (send_direct.cpp).
@@ -132,6 +139,7 @@ void SendCircuit::pump() {
       header.kind = length == send.size ? FrameKind::whole : FrameKind::piece;
       header.circuit = static_cast<uint32_t>(id());
       header.length = length;
+      // Kept for good: a frame that goes again has the number of its first sending, by which the receiver knows it.
       header.sequence = next_sequence_++;
       header.message = send.message;
       header.offset = send.n_copied;
@@ -150,6 +158,7 @@ void SendCircuit::pump() {
         break;
       }
     }
+    // All of it has been numbered; the program's memory may still be read by WRITEs (n_open).
     ++first_waiting_;
     --n_waiting_;
     // Copied, so the memory is the program's again. The release lets take_if_done() do without the lock.
@@ -160,6 +169,7 @@ void SendCircuit::pump() {
   set_awaited(n_waiting_ > 0 || n_open_ > 0);
 }
 
+// The slot is in the rail's window from here on, until hear_taken() or move_on() takes it out.
 void SendCircuit::put(OnRail& rail, uint16_t slot) {
   FrameHeader& header = headers_[slot];
   header.rail = rail.number;
@@ -182,6 +192,7 @@ void SendCircuit::put(OnRail& rail, uint16_t slot) {
   }
 }
 
+// Never blocks. May drop rails and fail the circuit; references to rails stay good, as none is erased.
 void SendCircuit::progress() {
   for (OnRail& rail : rails_) {
     if (rail.has_failed) {
@@ -203,7 +214,8 @@ void SendCircuit::progress() {
 
 void SendCircuit::hear(OnRail& rail, const Rail::Received& received) {
   const auto header = parse_frame(received.head, received.length_bytes);
-  // Before its receive is freed: it is read there.
+  // Before its receive is freed: it is read there. A receiver that clears without having been allowed to is not
+  // listened to.
   if (header && header->kind == FrameKind::clear_to_send && clearances_) {
     hear_clear_to_send(received, *header);
   }
@@ -234,6 +246,7 @@ void SendCircuit::hear_taken(OnRail& rail, uint32_t n_taken) {
                                             rail.n_sent, rail.rail->name()));
     return;
   }
+  // Numbers wrap: hence != and differences, never <.
   for (; rail.n_taken != n_taken; ++rail.n_taken) {
     const uint16_t slot = rail.slots[rail.n_taken % kWindow];
     rail.bytes -= headers_[slot].length;
@@ -276,6 +289,7 @@ void SendCircuit::free_taken(uint16_t slot) {
   }
 }
 
+// The rail stays in rails_ until take_ended(): its caller may be in a loop over them.
 void SendCircuit::drop(OnRail& rail) {
   if (rail.has_failed) {
     return;
@@ -305,11 +319,13 @@ void SendCircuit::move_on(OnRail& rail) {
   rail.n_taken = rail.n_sent;
 }
 
+// The endpoint's thread alone adds and takes out rails, under the lock.
 void SendCircuit::add_rail(uint16_t number, std::unique_ptr<Rail> rail, Path path, uint32_t rate_mbps, bool may_lose) {
   OnRail& added = rails_.emplace_back();
   added.number = number;
   added.rail = std::move(rail);
   added.path = std::move(path);
+  // Shares are by rate, and are divided by it.
   added.rate = rate_mbps == 0 ? 1 : rate_mbps;
   most_rail_ = std::max(most_rail_, number);
   FrameHeader hello;
@@ -345,6 +361,7 @@ void SendCircuit::retire_rail(uint16_t number) {
   }
 }
 
+// What is returned is destroyed by the caller, without the lock: that may block.
 std::vector<SendCircuit::Ended> SendCircuit::take_ended() {
   std::vector<Ended> ended;
   std::erase_if(rails_, [&](OnRail& rail) RINGBOLT_REQUIRES(lock) {
@@ -366,6 +383,7 @@ std::vector<SendCircuit::Ended> SendCircuit::take_ended() {
   return ended;
 }
 
+// After its UC rail was destroyed: now its slots can't be read any more.
 void SendCircuit::forget_rail(uint16_t number) {
   std::erase_if(rails_, [&](OnRail& rail) RINGBOLT_REQUIRES(lock) {
     if (rail.number != number || rail.rail) {

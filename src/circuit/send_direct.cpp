@@ -84,6 +84,7 @@ SendCircuit::Started SendCircuit::start_direct(Send& send) {
 }
 
 /// False: it waits for that, or has been left to frames.
+// The receiver's word is of the receive that this message will get: both sides reckon alike (clearances.h).
 bool SendCircuit::find_target(Send& send, Direct& direct) {
   const std::optional<Target>& target = clearances_->of_latest();
   if (target && target->is_direct && send.size <= target->capacity) {  // too long: the receiver says so, as of frames
@@ -100,6 +101,7 @@ bool SendCircuit::has_direct_rail() const {
   return std::ranges::any_of(rails_, [](const OnRail& rail) { return !rail.has_failed && rail.rail->is_direct(); });
 }
 
+// Both keys are needed: ours for the rail's device, and the receiver's for this rail.
 bool SendCircuit::can_write(const OnRail& rail, const Direct& direct) const {
   if (!rail.is_live || rail.is_retiring || !rail.rail->is_direct()) {
     return false;
@@ -163,6 +165,7 @@ bool SendCircuit::copy_instead(uint16_t slot) {
 }
 
 /// Before failure() is none: the send's memory is the program's otherwise.
+// The checksum is made anew: the piece may have been cut.
 void SendCircuit::copy_piece(uint16_t slot) {
   FrameHeader& header = headers_[slot];
   base::copy_short(payload(slot), sends_[header.message % kMostSends].data + header.offset, header.length);
@@ -210,6 +213,7 @@ void SendCircuit::note_completed(uint32_t cookie) {
     note_repeat_done(static_cast<uint16_t>(cookie - kRepeatCookie));
     return;
   }
+  // Cookies are slots plus 1, as 0 is that of greetings.
   if (cookie == 0 || cookie > pieces_.size()) {
     return;  // a greeting
   }
@@ -253,6 +257,7 @@ void SendCircuit::hear_clear_to_send(const Rail::Received& received, const Frame
   }
 }
 
+// The program's memory is its own again when this returns: rails that write are in ERR or destroyed then.
 void SendCircuit::let_go() {
   n_waiting_ = 0;
   set_awaited(false);
