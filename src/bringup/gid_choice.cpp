@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kEmptySlot = "the slot is empty";
 
 /// How good an entry is: the greater tuple is taken.
+// For a link that routers may be part of; of a cable all would do.
 struct Rank {
   bool is_in_subnet = false;
   bool is_v2 = false;
@@ -33,6 +34,7 @@ std::string flaw_of(const GidEntry& entry) {
   if (entry.is_interface_up.has_value() && !*entry.is_interface_up) {
     return fmt::format("{} is of {}, which is down", text_of(entry.gid), entry.interface);
   }
+  // Multicast, the unspecified address and the like (RFC 4291, section 2.4).
   if (!is_routable(entry.gid) && !is_link_local(entry.gid) && !is_loopback(entry.gid)) {
     return fmt::format("{} is no address of one machine", text_of(entry.gid));
   }
@@ -94,7 +96,8 @@ void guess_types(std::vector<GidEntry>& table) {
     }
   }
   for (const auto& [gid, entries] : by_gid) {
-    // In the order of the table, which is that of indices.
+    // In the order of the table, which is that of indices. Devices with both versions list each address twice, v1
+    // first; once: the only version that there is.
     if (entries.size() == 2) {
       entries[0]->type = GidType::kRoceV1;
       entries[1]->type = GidType::kRoceV2;
@@ -121,6 +124,7 @@ GidChoice choose_gid(std::span<const GidEntry> table, const std::optional<Subnet
     }
     const std::string flaw = flaw_of(entry);
     choice.rejected.push_back(
+        // With a usable entry there is a chosen one: it is not null here.
         {entry.index, flaw.empty() ? disadvantage(entry, rank_of(entry, peers), *chosen, best) : flaw});
   }
   if (chosen == nullptr) {

@@ -20,6 +20,7 @@ bool means_no_such_type(int error) {
   return error == EOPNOTSUPP || error == EINVAL || error == ENOSYS || error == EPERM;
 }
 
+// Throws base::Error when it can't be told now, as when all queue pairs are taken.
 bool has_type(const verbs::ProtectionDomain& pd, const verbs::CompletionQueue& cq, uint8_t port, ibv_qp_type type) {
   try {
     verbs::UnconnectedQueuePair qp(pd, {.type = type, .send_cq = &cq, .receive_cq = &cq});
@@ -49,6 +50,7 @@ uint32_t known(int value, uint32_t otherwise) { return value > 0 ? static_cast<u
 
 Capabilities probe(const verbs::ProtectionDomain& pd, const verbs::CompletionQueue& cq, uint8_t port) {
   const verbs::Context& context = pd.context();
+  // Ringbolt's own library explains refusals to people: these are none of a program's mistakes.
   const verbs::ExpectedRefusals expected(context.calls());
   Capabilities can;
   can.has_uc = has_type(pd, cq, port, IBV_QPT_UC);
@@ -64,6 +66,7 @@ Capabilities probe(const verbs::ProtectionDomain& pd, const verbs::CompletionQue
   can.most_regions = known(device.max_mr, kLeastRegions);
   can.most_work_requests = known(device.max_qp_wr, kLeastWorkRequests);
   can.most_sge = known(device.max_sge, 1);
+  // A message fits into the queue that it is posted to: 4095 frames of 4 KiB.
   const uint32_t by_depth = kLeastWorkRequests * kFrameBytes;
   const auto attributes = context.query_port(port);
   const uint32_t by_port = attributes && attributes->max_msg_sz != 0 ? attributes->max_msg_sz : by_depth;

@@ -21,6 +21,7 @@ Profile tn3205() {
   mac.name = "tn3205";
   mac.limits.qp_types = kUc;
   mac.limits.operations = kSend;
+  // 11 are shown, of which 10 can be had.
   mac.limits.advertised_qp = 11;
   mac.limits.usable_qp = 10;
   mac.limits.pd = 11;
@@ -70,6 +71,7 @@ Profile usb4_linux() {
   usb4.limits.sge = 4;
   usb4.limits.posted_receive_sge = 1;
   usb4.limits.read_atomic = 128;
+  // 16 MiB.
   usb4.limits.message_bytes = 16U << 20U;
   usb4.limits.has_inline = usb4.limits.has_srq = usb4.limits.has_windows = false;
   return usb4;
@@ -78,6 +80,7 @@ Profile usb4_linux() {
 Profile spark() {
   Profile spark;
   spark.name = "spark";
+  // Enough for each address twice.
   spark.look.gid_table_length = 16;
   spark.look.gids = GidLayout::mlx5;
   return spark;

@@ -91,6 +91,7 @@ const Number* find_number(int error) {
 
 const RuleText& text_of(Rule rule) { return kTexts.at(static_cast<size_t>(rule)); }
 
+// For the program alone: Ringbolt's own words have this system's number too.
 int number_of(const Profile& profile, int error) {
   const Number* known = profile.knobs.has_darwin_errno ? find_number(error) : nullptr;
   return known == nullptr ? error : known->darwin;

@@ -70,10 +70,11 @@ bool Lines::watch(int fd, uint64_t key, uint32_t events) {
 bool Lines::has_room() const {
   rlimit limit{};
   const bool is_known = getrlimit(RLIMIT_NOFILE, &limit) == 0;
-  // Asked each time: programs change their limit.
+  // Asked each time: programs change their limit. Without a known limit none: lines are a help, not a need.
   return lines_.size() < std::min<uint64_t>(is_known ? limit.rlim_cur / kShareOfDescriptors : 0, kMaxLines);
 }
 
+// 0: it can't be done just now; the peer is then not offered a line.
 uint16_t Lines::listen_at(const wire::Address& local, uint32_t scope) {
   const base::LockGuard guard(mutex_);
   if (const auto known = listeners_.find({local, scope}); known != listeners_.end()) {
@@ -226,6 +227,7 @@ size_t Lines::standing() const {
 }
 
 void Lines::end_late(uint64_t now_ns, std::vector<News>& news) {
+  // Found anew from those that stay.
   next_deadline_ns_ = UINT64_MAX;
   std::erase_if(lines_, [&](const auto& entry) RINGBOLT_REQUIRES(mutex_) {
     const Line& line = entry.second;
@@ -261,7 +263,8 @@ void Lines::on_ready(uint64_t key, uint64_t now_ns, std::vector<News>& news) {
   if (line.state == State::checking) {
     int error = 0;
     socklen_t length = sizeof error;
-    // 0, the process has answered, so it lives: the line was broken by somebody else.
+    // 0, the process has answered, so it lives: the line was broken by somebody else. Reading it resets it
+    // (socket(7)): once for each call.
     getsockopt(line.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     verdict = error == ECONNREFUSED ? News::Kind::dead : News::Kind::broken;
   } else if (line.state == State::connecting) {
@@ -278,6 +281,7 @@ void Lines::on_ready(uint64_t key, uint64_t now_ns, std::vector<News>& news) {
   }
 }
 
+// False: the call has failed.
 bool Lines::on_connected(Line& line) {
   int error = 0;
   socklen_t length = sizeof error;
@@ -289,6 +293,7 @@ bool Lines::on_connected(Line& line) {
   return say(line, wire::LifelineWord::Kind::hello);
 }
 
+// False: the line is over; `verdict` says what is to be told of it, if anything.
 bool Lines::read(Line& line, uint64_t now_ns, Verdict& verdict) {
   for (;;) {
     const ssize_t got = recv(line.socket.get(), line.word.data() + line.bytes, line.word.size() - line.bytes, 0);
@@ -316,6 +321,7 @@ bool Lines::read(Line& line, uint64_t now_ns, Verdict& verdict) {
   }
 }
 
+// A word that is not expected in this state ends the line: the other end is not of our kind.
 bool Lines::on_word(Line& line, Verdict& verdict) {
   line.bytes = 0;
   const auto word = wire::parse_lifeline_word(line.word);
@@ -349,6 +355,7 @@ bool Lines::on_word(Line& line, Verdict& verdict) {
   return false;
 }
 
+// In the child, with the lock that before_fork() has taken; after_fork() gives it back.
 void Lines::abandon_after_fork() {
   // close() of an inherited descriptor sends no FIN as long as the parent has it.
   lines_.clear();

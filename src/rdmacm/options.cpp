@@ -15,6 +15,7 @@ namespace {
 constexpr uint8_t kMaxAckTimeout = 31;
 
 template <class Value>
+// Exactly its size, as the kernel wants it.
 std::optional<Value> read_value(const void* from, size_t length) {
   if (from == nullptr || length != sizeof(Value)) {
     return std::nullopt;

@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kWithoutKernel =
     "has this kernel RDMA (/dev/infiniband/rdma_cm)? Ringbolt's own needs none: RINGBOLT_VERBS=soft";
 
+// Reads errno: nothing may come between the call and this.
 [[noreturn]] void refuse_cm(const char* call, const ConnectionManager& manager) {
   // Some libraries fail without an errno where there is no device.
   throw base::Error(errno == 0 ? ENODEV : errno, call, manager.name(), kWithoutKernel);

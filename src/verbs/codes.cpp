@@ -16,6 +16,7 @@ constexpr std::array kLaneGbps = {Code{1, 2.5}, Code{2, 5},   Code{4, 10},  Code
                                   Code{16, 14}, Code{32, 25}, Code{64, 50}, Code{128, 100}};
 
 template <class Table>
+// 0 for a code that no table knows: the rate is then 0, "unknown".
 double value_of(const Table& table, uint8_t code) {
   for (const Code& one : table) {
     if (one.code == code) {

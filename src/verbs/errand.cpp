@@ -33,6 +33,7 @@ struct Whereabouts::Place {
 Whereabouts::Whereabouts() : place_(std::make_unique<Place>()) { place_->since_ns = base::now_ns(); }
 Whereabouts::~Whereabouts() = default;
 
+// Any thread; the errand's own in practice.
 void Whereabouts::set_subject(std::string subject) {
   const base::LockGuard lock(place_->mutex);
   place_->subject = std::move(subject);
@@ -52,6 +53,7 @@ std::string Whereabouts::text() const {
   return fmt::format("{}{} has not returned for {:.1f} s: {}", about, place_->call, seconds, place_->advice);
 }
 
+// Of a thread that runs no errand: without effect. `object` is copied.
 DriverCall::DriverCall(Step step, std::string_view object) : at_(here) {
   if (at_ != nullptr) {
     // Not for long: text() formats under it, and a driver's call is never made with it.
@@ -72,6 +74,7 @@ DriverCall::DriverCall(std::string_view call) : at_(here) {
   }
 }
 
+// Of nested ones the innermost is shown, and none after its end.
 DriverCall::~DriverCall() {
   if (at_ != nullptr) {
     const base::LockGuard lock(at_->place_->mutex);
@@ -105,6 +108,7 @@ void Errand::run(const std::shared_ptr<Run>& run) {
   run->changed.notify_all();
 }
 
+// Throws std::system_error when there is no thread to be had: then nothing runs.
 Errand::Errand(std::function<void(Whereabouts&)> what) : run_(new Run{std::move(what), {}, {}, {}}) {
   thread_ = std::thread(run, run_);
 }
@@ -126,6 +130,7 @@ bool Errand::is_over() const {
   return run_->is_over;
 }
 
+// False at the deadline. May be called again, with another one.
 bool Errand::wait_until(uint64_t deadline_ns) const {
   const base::LockGuard lock(run_->mutex);
   constexpr uint64_t kMostNs = 3'600'000'000'000;  // farther away a clock may overflow
@@ -153,6 +158,8 @@ void Errand::finish() {
 
 std::string Errand::whereabouts() const { return run_->where.text(); }
 
+// Throws Stuck at the deadline, and what the stage throws before it. The stage may outlive this call: it must own
+// what it uses.
 void within(uint64_t deadline_ns, std::function<void(Whereabouts&)> stage) {
   Errand errand(std::move(stage));
   if (!errand.wait_until(deadline_ns)) {

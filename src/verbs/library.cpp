@@ -112,6 +112,7 @@ Library open_soft() {
                     fmt::format("there is no {}; build or install it, or give RINGBOLT_VERBS its path", tried));
 }
 
+// The system's library is taken only if it could carry something now; Ringbolt's own always can.
 Library open_any() {
   std::string problem;
   try {
@@ -163,6 +164,7 @@ bool is_further_port_active(const Calls& calls, ibv_context* context, const std:
 }
 
 /// Whether that is so of one device of the list.
+// Devices that don't open count as none: another program may have them.
 bool is_any(const Calls& calls, std::span<ibv_device*> devices,
             bool (*is_so)(const Calls&, ibv_context*, const std::string&)) {
   for (ibv_device* device : devices) {

@@ -13,6 +13,7 @@
 namespace ringbolt::verbs {
 namespace {
 
+// Some devices place data 4 GiB too low in regions that cross such a boundary (docs/profiles.md).
 constexpr uint64_t kFourGib = 1ULL << 32U;
 constexpr int kMostTries = 3;  // for a place within one 4 GiB
 
@@ -28,10 +29,12 @@ bool crosses_boundary(const std::byte* start, size_t length) {
 
 }  // namespace
 
+// What is longer than asked for is never shown to anybody. Mapped memory is zeros; that of a library may be anything.
 Slab::Piece Slab::allocate(const ProtectionDomain& pd, size_t length_bytes) {
   const Calls& calls = pd.context().calls();
   Piece piece;
   piece.mapped_bytes = rounded_up(length_bytes) + kPageBytes;  // to begin on a page of the device
+  // Memory that the device of the other end can reach without a copy, as Ringbolt's own library gives it.
   if (calls.alloc_buf != nullptr && calls.free_buf != nullptr) {
     piece.mapped = calls.alloc_buf(pd.get(), piece.mapped_bytes, &piece.buffer);
     if (piece.mapped != nullptr) {
@@ -56,6 +59,7 @@ void Slab::free(const Library& library, const Piece& piece) {
   }
 }
 
+// Throws base::Error without memory, and leaves nothing behind.
 Slab::Slab(const ProtectionDomain& pd, size_t length_bytes, Contents contents) : library_(pd.context().library()) {
   RINGBOLT_ASSERT(length_bytes > 0);
   piece_ = allocate(pd, length_bytes);
@@ -96,6 +100,7 @@ Slab& Slab::operator=(Slab&& other) noexcept {
   return *this;
 }
 
+// Not while a region of it is registered: whoever owns both destroys the region first.
 void Slab::release() { free(library_, std::exchange(piece_, {})); }
 
 }  // namespace ringbolt::verbs
