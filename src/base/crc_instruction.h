@@ -35,7 +35,8 @@ inline bool has_crc32c_instruction() { return __builtin_cpu_supports("sse4.2") !
 #define RINGBOLT_CRC_TARGET
 // By the assembler's name: clang 14 declares the functions of arm_acle.h only where the whole file is for such
 // processors. "+r": read and written. No memory is touched, and no flags.
-#define RINGBOLT_CRC_STEP(instruction, value, word) asm(".arch_extension crc\n\t" instruction : "+r"(value) : "r"(word))
+#define RINGBOLT_CRC_STEP(instruction, value, word) \
+  asm(".arch_extension crc\n\t" instruction : "+r"(value) : "r"(word))
 struct Crc32Steps {
   static uint64_t of_8(uint64_t value, uint64_t word) {
     RINGBOLT_CRC_STEP("crc32x %w0, %w0, %x1", value, word);

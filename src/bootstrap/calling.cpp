@@ -28,6 +28,7 @@ struct Awaited {
   std::string problem;
 };
 
+// Blocks until a frame has come, the connection has ended, or `deadline_ns`.
 Awaited await_frame(const Config& config, Connection& connection, uint64_t deadline_ns) {
   std::optional<int> ended;
   for (;;) {
@@ -58,11 +59,13 @@ Awaited await_frame(const Config& config, Connection& connection, uint64_t deadl
   }
 }
 
+// Used once, by one thread.
 class Calling {
  public:
   Calling(const Config& config, const Key& key, uint64_t deadline_ns)
       : config_(config), key_(key), deadline_ns_(deadline_ns), incarnation_(random_number()) {}
 
+  // Throws base::Error; what can pass is tried again until the deadline.
   Connection run() {
     // Rank 0 is usually there within some milliseconds; later on, half a second between calls costs nobody anything.
     uint64_t pause_ms = 10;
@@ -80,6 +83,7 @@ class Calling {
       if (is_called_off(config_)) {
         fail(ECANCELED, fmt::format("the meeting is called off; the last try: {}", problem_));
       }
+      // Another try would begin too late.
       if (base::now_ns() + pause_ms * kMsNs >= deadline_ns_) {
         fail(ETIMEDOUT, fmt::format("the last try: {}", problem_));
       }
@@ -110,6 +114,7 @@ class Calling {
         case CallingHandshake::Outcome::done:
           return true;
         case CallingHandshake::Outcome::refused:
+          // For good: rank 0 would refuse the next call as well. Throws, as all fail() below.
           fail(EACCES, handshake.problem());
         case CallingHandshake::Outcome::strange:
           error_ = EPROTO;

@@ -8,7 +8,8 @@
 namespace ringbolt::bootstrap {
 namespace {
 
-// What MACs of a handshake stand for. One can't be passed off as another.
+// What MACs of a handshake stand for. One can't be passed off as another. Each is part of what its MAC is over
+// (mac_of()).
 constexpr const char* kProofOfCaller = "proof of the caller";
 constexpr const char* kProofOfRoot = "proof of rank 0";
 constexpr const char* kKeyToRoot = "key to rank 0";
@@ -24,6 +25,7 @@ const char* about_secret(bool has_secret) { return has_secret ? "has a secret" :
 
 }  // namespace
 
+// Words that complete "<peer> ..." when the caller is to be refused; nothing: go on.
 std::optional<std::string> AnsweringHandshake::take(const Frame& frame, Connection& connection) {
   // Each once, in this order; all else is out of turn.
   if (frame.header.type == FrameType::hello && hello_bytes_.empty()) {
@@ -70,6 +72,7 @@ std::optional<std::string> AnsweringHandshake::take_proof(const Frame& frame) {
   return std::nullopt;
 }
 
+// Both keys are made of both nonces: frames of an earlier connection don't fit.
 void AnsweringHandshake::welcome(Connection& connection) const {
   send(connection, FrameType::welcome, bytes_of(mac_of(*key_, kProofOfRoot, hello_bytes_, challenge_bytes_)));
   // The welcome goes first; what follows carries tags.
@@ -106,6 +109,7 @@ CallingHandshake::Outcome CallingHandshake::take(const Frame& frame, Connection&
           !is_equal(mac_of(*key_, kProofOfRoot, hello_bytes_, challenge_bytes_), frame.payload)) {
         return end(Outcome::strange, "answers as rank 0 and can't prove it: it has another secret");
       }
+      // What follows the welcome is read with tags: the reader has not looked at it yet.
       connection.authenticate(mac_of(*key_, kKeyFromRoot, hello_bytes_, challenge_bytes_),
                               mac_of(*key_, kKeyToRoot, hello_bytes_, challenge_bytes_), kMaxFromRootBytes);
       return Outcome::done;

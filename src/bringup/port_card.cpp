@@ -89,6 +89,7 @@ class Reader {
 bool is_mtu(uint32_t bytes) { return bytes == 256 || bytes == 512 || bytes == 1024 || bytes == 2048 || bytes == 4096; }
 
 /// What is wrong with a card; empty if nothing is.
+// Asked by who writes (asserted) and by who reads (refused): both mean the same by a possible card.
 std::string flaw_of(const PortCard& card) {
   if (card.device.empty() || card.device.size() > kMostDeviceName) {
     return fmt::format("a device's name of {} characters", card.device.size());
@@ -132,6 +133,7 @@ std::string flaw_of(std::span<const PortCard> cards) {
   return cards.size() > kMostCards ? fmt::format("{} ports", cards.size()) : std::string();
 }
 
+// docs/formats/port-card.md; get_card() reads in the same order.
 void put_card(Writer& out, const PortCard& card) {
   out.put(static_cast<uint8_t>(card.device.size()));
   out.put_bytes(card.device);
@@ -190,6 +192,7 @@ std::optional<PortCard> get_card(Reader& in) {
   return (flags & ~kAllFlags) == 0 ? std::optional(card) : std::nullopt;
 }
 
+// 0: bytes have no lines.
 tl::unexpected<base::ParseError> refuse(std::string problem) {
   return base::refuse(0, "port cards: " + std::move(problem));
 }
@@ -202,6 +205,7 @@ const CardGid& PortCard::chosen() const {
   return *found;
 }
 
+// The length stands at byte 8, so that a reader can tell a cut card before it reads on.
 std::vector<std::byte> emit_cards(std::span<const PortCard> cards) {
   RINGBOLT_ASSERT(flaw_of(cards).empty());
   Writer out;

@@ -7,6 +7,7 @@ namespace {
 
 using base::Json;
 
+// A bare name where there is nothing but a name: the short form that people write.
 Json port_json(const Port& port) {
   if (port.netdev.empty() && port.addresses.empty() && port.stream.empty()) {
     return port.name;

@@ -59,6 +59,7 @@ class Directory {
   }
 
  private:
+  // Throws JsonRefusal; what it returns is an index that is there.
   uint32_t resolve_node(std::string_view name, const std::string& place) const {
     const size_t n_nodes = cluster_.nodes.size();
     uint32_t node = 0;
@@ -92,6 +93,7 @@ class Directory {
   std::map<std::string, uint32_t> nodes_;
 };
 
+// `place` is where the value stands, for messages, as in all functions here.
 std::vector<IpAddress> read_addresses(const Json& value, const std::string& place) {
   std::vector<IpAddress> addresses;
   for (size_t index = 0; index < list(value, place, 0, kMaxAddressesPerPort).size(); ++index) {
@@ -172,6 +174,7 @@ Node read_node(const Json& value, const std::string& place) {
       if (other.name == port.name) {
         stop(here, fmt::format("port {} is named twice", port.name));
       }
+      // Of one node alone: other machines have interfaces of the same name.
       if (!port.netdev.empty() && other.netdev == port.netdev) {
         stop(here + ".netdev", fmt::format("{} carries {} already", port.netdev, other.name));
       }
@@ -184,6 +187,7 @@ Node read_node(const Json& value, const std::string& place) {
   return node;
 }
 
+// A node that is named twice would make "n0:rdma_en2" ambiguous.
 void read_nodes(const Json& nodes, Cluster& cluster) {
   std::set<std::string> names;
   for (size_t index = 0; index < list(nodes, "nodes", 1, kMaxNodes).size(); ++index) {
@@ -196,6 +200,7 @@ void read_nodes(const Json& nodes, Cluster& cluster) {
 }
 
 /// The number that a plan has given a cable, different from those of the cables before it.
+// Throws JsonRefusal. Cables without an id are told apart by their index.
 uint32_t read_id(const Json& value, const std::string& place, const Cluster& cluster,
                  std::map<uint32_t, size_t>& numbered) {
   const uint32_t id = number_of(value, place, 0, kMaxCableId);
@@ -241,6 +246,7 @@ void read_cables(const Json& cables, Cluster& cluster) {
   }
 }
 
+// The words of kind_text().
 Kind kind_of(const std::string& text) {
   for (const Kind kind : {Kind::emulated, Kind::netns, Kind::hosts}) {
     if (text == kind_text(kind)) {
@@ -264,6 +270,7 @@ void check_netdevs(const Cluster& cluster) {
   }
 }
 
+// Throws JsonRefusal. Order matters: cables name nodes and ports.
 Cluster read_cluster(std::string_view text) {
   // Before the parser sees it: what the parser allocates is bounded by this and by kMaxDepth.
   if (text.size() > kMaxClusterFileBytes) {

@@ -24,6 +24,7 @@ std::optional<uint8_t> parse_prefix(std::string_view text, unsigned most) {
   return bits;
 }
 
+// `bits` is 128 at most, and both have as many.
 bool has_equal_bits(const uint8_t* a, const uint8_t* b, unsigned bits) {
   const size_t whole = bits / 8;
   if (!std::equal(a, a + whole, b)) {
@@ -59,6 +60,7 @@ std::optional<IpAddress> IpAddress::parse(std::string_view text) {
   in_addr ipv4{};
   const bool is_ipv4 = ::inet_pton(AF_INET, plain, &ipv4) == 1;
   if (is_ipv4) {
+    // The prefix is set below, once its bound is known.
     address = from_ipv4(ntohl(ipv4.s_addr), 0);
   } else if (::inet_pton(AF_INET6, plain, address.bytes.data()) != 1 || address.is_ipv4()) {
     return std::nullopt;  // an IPv4 address has one way to be written

@@ -8,11 +8,13 @@
 namespace ringbolt::cluster {
 namespace {
 
+// Host order; 0 for a port of an interface without an IPv4 address.
 uint32_t ipv4_of(const Cluster& cluster, const CableEnd& end) {
   return cluster.kind == Kind::emulated ? port_ipv4(end.node, end.port)
                                         : first_ipv4(cluster.nodes[end.node].ports[end.port]);
 }
 
+// As seen from `here`; `there` is the other end of the same cable, or the same port of a loopback plug.
 PortSpec port_spec(const Cluster& cluster, uint32_t cable_index, const CableEnd& here, const CableEnd& there) {
   PortSpec port;
   port.device = cluster.nodes[here.node].ports[here.port].name;

@@ -16,6 +16,7 @@ namespace ringbolt::cluster {
 namespace {
 
 template <class T>
+// All of `text`, in `base`; nothing if it does not fit into T. No sign, no "0x", no blank.
 std::optional<T> whole_number(std::string_view text, int base) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -31,6 +32,7 @@ class Words {
  public:
   Words(std::string_view line, size_t line_number) : rest_(line), line_number_(line_number) {}
 
+  // `what` completes "... is missing". Empty after the last word: every caller refuses an empty word.
   std::string_view next(std::string_view what) {
     // One space exactly: two in a row give an empty word, which is a refusal.
     const size_t space = rest_.find(' ');
@@ -48,6 +50,7 @@ class Words {
     }
   }
 
+  // Bounds are inclusive.
   uint32_t number(std::string_view what, uint32_t least, uint32_t most) {
     const std::optional<uint32_t> value = whole_number<uint32_t>(next(what), 10);
     if (!value || *value < least || *value > most) {
@@ -58,6 +61,7 @@ class Words {
     return *value;
   }
 
+  // 0 is no GUID: it stands for "none" elsewhere.
   uint64_t guid(std::string_view what) {
     const std::string_view word = next(what);
     std::optional<uint64_t> value;
@@ -113,6 +117,8 @@ class Words {
     keyword("netdev");
     const std::string_view word = next("the interface");
     if (!is_netdev_name(word)) {
+      // A name from a file reaches the kernel and folders of /sys: hence the check here too, though `ringbolt up`
+      // made it.
       complain(fmt::format("the interface is not 1 to {} of [A-Za-z0-9_.-], or is \"lo\"", kMaxNetdevBytes));
     }
     return std::string(word.substr(0, kMaxNetdevBytes));
@@ -139,6 +145,7 @@ class Words {
     return std::string(word.substr(0, kMaxNameBytes));
   }
 
+  // The first one is kept, which is the leftmost of the line.
   void complain(std::string problem) {
     if (!problem_) {
       problem_ = ParseError{line_number_, std::move(problem)};
@@ -159,8 +166,10 @@ class Words {
   std::optional<ParseError> problem_;
 };
 
+// 127.0.0.0/8 (RFC 1122, 3.2.1.3).
 bool is_loopback(uint32_t ipv4) { return ipv4 >> 24U == 127; }
 
+// The order of docs/cluster.md. All is read even after a complaint: words has the first one.
 PortSpec read_port(Words& words, uint32_t n_cables) {
   PortSpec port;
   words.keyword("port");
@@ -185,6 +194,7 @@ PortSpec read_port(Words& words, uint32_t n_cables) {
   words.carrier(port);
   const bool is_emulated = port.netdev.empty() && port.stream.empty();
   for (const uint32_t address : {port.ipv4, port.peer_ipv4}) {
+    // Emulated ports never reach a network; those of interfaces must not look as if they were emulated.
     if (is_emulated && !is_loopback(address)) {
       words.complain(fmt::format("address {} is not in 127.0.0.0/8", ipv4_text(address)));
     } else if (!is_emulated && is_loopback(address)) {
@@ -209,6 +219,7 @@ bool is_cable_free(const NodeSpec& spec, const PortSpec& port) {
   return uses <= 1;
 }
 
+// What is wrong with `port` beside those that were read before; nothing: it may be added.
 std::optional<std::string> clash(const NodeSpec& spec, const PortSpec& port) {
   for (const PortSpec& other : spec.ports) {
     if (other.device == port.device) {
@@ -237,6 +248,7 @@ std::optional<std::string> clash(const NodeSpec& spec, const PortSpec& port) {
   return std::nullopt;
 }
 
+// `number` is that of the line, from 1.
 std::optional<ParseError> read_head(std::string_view line, size_t number, NodeSpec& spec) {
   Words words(line, number);
   // Lines 1 to 3, in this order (docs/cluster.md, "node files").
@@ -331,6 +343,7 @@ Parsed<NodeSpec> parse_node(std::string_view text) {
   return spec;
 }
 
+// `spec` must be one that parse_node() would take: nothing is checked here.
 std::string emit_node(const NodeSpec& spec) {
   std::string text = fmt::format("ringbolt-node 1\ncluster {} cables {}\nnode {} name {}{}{}\n", spec.cluster,
                                  spec.n_cables, spec.node, spec.name, spec.like.empty() ? "" : " like ", spec.like);

@@ -45,6 +45,7 @@ std::string rule_text(const KnownGraph& known) {
 }
 
 /// Of 3 ports and more, and at least 2 nodes more than ports.
+// Best first: the table of known graphs, then a search, then chance. All three give the same plan on every machine.
 Shape sparse_shape(uint32_t n_nodes, uint32_t n_ports) {
   if (auto known = catalogued(n_nodes, n_ports)) {
     const std::string_view classic = classic_name(n_nodes, n_ports);
@@ -72,6 +73,7 @@ Graph beside_mesh(uint32_t n_nodes, uint32_t n_ports) {
   return n_ports == 2 ? ring(n_nodes) : sparse_shape(n_nodes, n_ports).graph;
 }
 
+// With n_nodes - 1 ports and more.
 Shape mesh_with_rails(uint32_t n_nodes, uint32_t n_ports) {
   Shape shape{"mesh", "every two nodes share a cable: nothing is nearer", full_mesh(n_nodes)};
   const size_t n_pairs = shape.graph.cables.size();
@@ -92,6 +94,7 @@ Shape mesh_with_rails(uint32_t n_nodes, uint32_t n_ports) {
   return shape;
 }
 
+// Bounds that all functions below rely on.
 std::optional<tl::unexpected<base::ParseError>> objection(uint32_t n_nodes, uint32_t n_ports) {
   if (n_nodes < 2 || n_nodes > kMostPlannedNodes) {
     return refuse(0, fmt::format("{} node{}: a plan has from 2 to {} nodes", n_nodes, n_nodes == 1 ? "" : "s",

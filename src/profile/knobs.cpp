@@ -15,6 +15,7 @@ namespace {
 using Setter = bool (*)(Profile&, std::string_view);
 
 template <bool Knobs::*Member>
+// `off` and `on` are the knob's two words.
 bool choose(Profile& profile, std::string_view value, std::string_view off, std::string_view on) {
   profile.knobs.*Member = value == on;
   return value == on || value == off;
@@ -104,6 +105,7 @@ bool set_short_grant(Profile& profile, std::string_view value) {
 }
 
 /// "off", "on", or how long before delivery in microseconds: "200us".
+// Microseconds, up to 10 s, kept as ns.
 bool set_early(Profile& profile, std::string_view value) {
   // 10 s, as fault::Rule::kMaxDelayNs.
   constexpr uint64_t kMostUs = 10'000'000;

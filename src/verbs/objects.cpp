@@ -41,6 +41,7 @@ class DeviceList {
 // A failure is made up for by is_readable().
 void make_non_blocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
+// Now: does not wait. False after a signal as well.
 bool is_readable(int fd) {
   pollfd one{fd, POLLIN, 0};
   return ::poll(&one, 1, 0) == 1 && (one.revents & POLLIN) != 0;
@@ -59,6 +60,7 @@ Owned<T> own(const Library& library, T* made, Step step, const Words& object) {
 
 }  // namespace
 
+// Throws base::Error: ENODEV, or what opening says. May block in the driver.
 Context::Context(const Library& library, std::string_view device) : library_(library) {
   const DeviceList list(library);
   ibv_device* found = nullptr;
@@ -83,6 +85,7 @@ Context::Context(const Library& library, std::string_view device) : library_(lib
   make_non_blocking(context_->async_fd);
 }
 
+// Not owned: of a connection manager's identifier, which closes it.
 Context::Context(const Library& library, ibv_context* opened) : library_(library), context_(opened, Close()) {
   const char* name = calls().get_device_name(opened->device);
   device_ = name == nullptr ? "?" : name;
@@ -122,6 +125,7 @@ base::Result<ibv_gid> Context::query_gid(uint8_t port, int index) const {
   return gid;
 }
 
+// Never waits. EAGAIN: none is there.
 base::Result<ibv_async_event> Context::take_event() const {
   if (calls().get_async_event == nullptr || calls().ack_async_event == nullptr) {
     return base::fail(ENOSYS);
@@ -148,6 +152,7 @@ std::vector<std::string> device_names(const Library& library) {
   return names;
 }
 
+// Throws base::Error. The context must outlive it, as a domain must outlive its regions and queue pairs.
 ProtectionDomain::ProtectionDomain(const Context& context) : context_(&context) {
   const DriverCall at(Step::kAllocPd, context.device());
   errno = 0;
@@ -193,6 +198,7 @@ CompletionQueue::CompletionQueue(const Context& context, int entries, const Comp
           Step::kCreateCq, [&] { return fmt::format("{}, a queue of {} completions", context.device(), entries); });
 }
 
+// `memory` stays the caller's, and has to stay mapped until the region has gone.
 MemoryRegion::MemoryRegion(const ProtectionDomain& pd, std::span<std::byte> memory, int access) {
   const Context& context = pd.context();
   const DriverCall at(Step::kRegMr, context.device());
