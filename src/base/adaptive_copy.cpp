@@ -30,6 +30,7 @@ void CopyChoice::note(uint64_t ps_per_kib) {
   }
   const uint64_t through = times_[0][kTries / 2];
   const uint64_t past = times_[1][kTries / 2];
+  // Cannot overflow: a KiB that took an hour would still be below 2^62 with the factor.
   chosen_ = past * kMargin < through * 100 ? CopyWay::past_caches : CopyWay::through_caches;
   is_trying_ = false;
   n_left_ = kBlocksPerChoice;

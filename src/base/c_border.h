@@ -47,6 +47,8 @@ class Guarded<Answer(Arguments...)> {
 
  private:
   explicit constexpr Guarded(Function call) : function_(call) {}
+  // Only Guard and guarded_within() make one of a function that may throw, so a table can't be filled with an
+  // unguarded one.
   template <auto, auto, class>
   friend struct Guard;
   template <auto kCall>

@@ -32,6 +32,9 @@ struct DwflCallbacks {
 /// Of this process, or of files. Guarded by its caller: libdw is not thread-safe.
 class Lines {
  public:
+  // Whatever of libdw is missing leaves `session_` null, and every question is then answered with nothing:
+  // explanations get along with addresses. The library and the session are never closed, since frames of it may be in
+  // use as the process exits.
   explicit Lines(bool is_of_files = false) {
     void* const library = ::dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
@@ -59,12 +62,14 @@ class Lines {
       session_ = has_both ? session_ : nullptr;
       return;
     }
+    // Modules that are loaded after this are not known: an address in a plug-in is told as library+offset.
     if (session_ != nullptr && (report_(session_, ::getpid()) != 0 || report_end_(session_, nullptr, nullptr) != 0)) {
       session_ = nullptr;
     }
   }
 
   /// "client.c:88 in connect_to()"; empty: nothing is known of that address. Found once: programs try the same again.
+  // Valid as long as this object: nodes of an unordered_map do not move.
   const std::string& of(uintptr_t address) {
     const auto [known, is_new] = known_.try_emplace(address);
     if (is_new) {
@@ -85,6 +90,7 @@ class Lines {
         module_info_(module, nullptr, &known->second, nullptr, nullptr, nullptr, nullptr, nullptr);
       }
     }
+    // libdw lays the files side by side in an address space of its own; `second` is where this one begins there.
     return known->second == 0 ? "" : of(known->second + offset);
   }
 
@@ -113,11 +119,12 @@ class Lines {
                                            function.empty() ? "" : fmt::format(" in {}()", function));
   }
 
-  // dwarf.h
+  // dwarf.h: DW_TAG_inlined_subroutine and DW_AT_call_line, as DWARF 4 and 5 number them alike (7.5.3, 7.5.4).
   static constexpr int kInlinedSubroutine = 0x1d;
   static constexpr unsigned kCallLine = 0x59;
 
   /// libdw.h; both are part of its interface.
+  // Only their sizes matter, since libdw fills and reads them: four words each in its ABI.
   struct Die {
     void* address;
     void* unit;
@@ -164,6 +171,7 @@ class Lines {
     Die* scopes = nullptr;
     const bool is_found = unit != nullptr && scopes_of_(unit, address - bias, &defined) > 0;
     const int n = is_found ? scopes_around_(&defined[0], &scopes) : 0;
+    // dwarf_getscopes() allocates with malloc() and hands the array over.
     std::free(defined);
     std::optional<Line> line;
     for (int i = 0; i + 1 < n; ++i) {
@@ -221,6 +229,8 @@ class Lines {
 };
 
 bool is_ours(std::string_view object, const void* base) {
+  // Statically linked parts of ours lie in the program's or a wrapper's file, and are recognised by where this very
+  // function is.
   static const void* const own_base = [] {
     Dl_info own{};
     return ::dladdr(reinterpret_cast<const void*>(&call_site), &own) != 0 ? own.dli_fbase : nullptr;
@@ -231,6 +241,8 @@ bool is_ours(std::string_view object, const void* base) {
 }
 
 /// The end of the calling thread's stack: frames above this one may be read up to there.
+// 0 where it can't be found out: call_site_of() then follows no frame. Cached per thread, since glibc reads
+// /proc/self/maps for the main thread's, which takes longer than the rest together.
 uintptr_t stack_end() {
   thread_local const uintptr_t end = [] {
     pthread_attr_t attributes;
@@ -249,10 +261,12 @@ uintptr_t stack_end() {
 }  // namespace
 
 CallSite call_site() {
+  // A bound, on the stack: what our own libraries put between this and the program is far less.
   std::array<void*, 48> frames{};
   CallSite site;
   size_t found = 0;
   const int n = ::backtrace(frames.data(), static_cast<int>(frames.size()));
+  // The first frame is this function.
   for (int i = 1; i < n && found < site.returns.size(); ++i) {
     Dl_info info{};
     void* const frame = frames[static_cast<size_t>(i)];
@@ -271,7 +285,9 @@ CallSite call_site_of(const void* frame, const void* return_address) {
   auto below = reinterpret_cast<uintptr_t>(frame);
   auto at = *static_cast<const uintptr_t*>(frame);  // what the caller had in its frame pointer
   for (size_t i = 1; i < site.returns.size(); ++i) {
-    // Both kinds of machine that we run on keep the caller's frame pointer there, and the return address behind it.
+    // Both kinds of machine that we run on keep the caller's frame pointer there, and the return address behind it. A
+    // frame that is not above the one before, not aligned, or not within the stack is no frame pointer but a register
+    // that the compiler put to other use.
     if (at <= below || at % sizeof(uintptr_t) != 0 || end < 2 * sizeof(uintptr_t) || at > end - 2 * sizeof(uintptr_t)) {
       break;
     }
@@ -291,6 +307,7 @@ auto with_own_lines(Use&& use) {
   static Lines* lines = nullptr;
   const std::lock_guard<std::mutex> guard(mutex);
   if (lines == nullptr) {
+    // Not a static object: its destructor would run while other threads may still explain. Leaked on purpose.
     lines = new Lines;  // for as long as the process lives
   }
   return use(*lines);

@@ -14,16 +14,19 @@ struct CallSite {
   explicit operator bool() const { return returns[0] != 0; }
 };
 
-/// Of the call of our libraries in this thread, by unwinding: microseconds. Thread-safe.
+/// Of the call of our libraries in this thread, by unwinding: microseconds. Thread-safe. Does not fail: `returns` holds
+/// what was found. The first call in a process loads libgcc's unwinder, which allocates (backtrace(3)).
 CallSite call_site();
 
 /// The same for a few nanoseconds, from the function that the program calls: its `__builtin_frame_address(0)` and
 /// `__builtin_return_address(0)`. The callers of inline functions are found where these have frame pointers, which is
-/// so where they are functions at all (without optimization). Thread-safe.
+/// so where they are functions at all (without optimization). Thread-safe. Reads no memory outside the calling
+/// thread's stack.
 CallSite call_site_of(const void* frame, const void* return_address);
 
 /// "client.c:88 in connect_to()", by libdw and the program's debugging information; "client+0x1a2b" without either.
-/// Takes milliseconds the first time. Thread-safe.
+/// Takes milliseconds the first time. Thread-safe. Throws std::bad_alloc. May block on a lock of its own while
+/// another thread has libdw read a file.
 std::string place_of(const CallSite& site);
 
 /// Whether the call that returns there is one of the verbs' inline functions, which without optimization are functions

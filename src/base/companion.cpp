@@ -40,11 +40,13 @@ void say_strange(const char* soname, const char* strange_path) noexcept {
 }  // namespace
 
 bool is_companion_ours(const char* soname, const char* mark) noexcept {
+  // RTLD_NOLOAD: asks, and never loads one. It counts a reference, which dlclose() below gives back.
   void* const library = ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) {
     return true;
   }
   const bool is_ours = ::dlsym(library, mark) != nullptr;
+  // Once, as every call of the library comes by here.
   static std::atomic<bool> is_said{false};
   if (!is_ours && !is_said.exchange(true)) {
     const link_map* map = nullptr;

@@ -21,6 +21,7 @@ class Condition {
   }
   template <class Predicate>
   void wait(Mutex& mutex, Predicate is_true) RINGBOLT_REQUIRES(mutex) {
+    // The loop is ours, since the analysis does not follow the predicate into the library's.
     while (!call_locked(is_true)) {
       wait(mutex);
     }
@@ -28,6 +29,7 @@ class Condition {
   /// Also returns when the time has passed, and for no reason.
   void wait_for(Mutex& mutex, std::chrono::nanoseconds most) RINGBOLT_REQUIRES(mutex) {
     Borrowed borrowed(mutex.mutex_);
+    // By the steady clock: a change of the machine's time does not lengthen it.
     condition_.wait_for(borrowed.lock, most);
   }
   /// Whether the predicate came true in time.
@@ -40,6 +42,9 @@ class Condition {
 
  private:
   /// The caller's hold on a mutex, in the form that the library wants.
+  // std::condition_variable takes a std::unique_lock alone; this one must not unlock as it goes, since the caller
+  // still holds the mutex. It also runs while a cancelled thread unwinds out of the wait, which returns with the
+  // mutex held.
   struct Borrowed {
     explicit Borrowed(std::mutex& mutex) : lock(mutex, std::adopt_lock) {}
     ~Borrowed() { lock.release(); }

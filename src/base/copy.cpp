@@ -16,7 +16,9 @@ namespace {
 constexpr size_t kLine = 64;  // x86's; lines of 128 bytes are two of them
 
 #if defined(__x86_64__)
+// The least length from which glibc uses rep movsb (x86_rep_movsb_threshold); shorter ones go by vectors anyway.
 constexpr size_t kLeastForLines = 2048;
+// Below this the four prefetchers don't get going; with more streams than four they are too few (bench/micro).
 constexpr size_t kLeastForStreams = 128U << 10U;
 constexpr size_t kStreams = 4;
 
@@ -28,6 +30,7 @@ __attribute__((target("avx2"))) void copy_line(std::byte* target, const std::byt
 }
 
 __attribute__((target("avx2"))) void copy_in_lines(std::byte* target, const std::byte* source, size_t length) {
+  // Stores are aligned rather than loads: one that crosses a line costs two.
   const size_t head = (kLine - reinterpret_cast<uintptr_t>(target) % kLine) % kLine;
   std::memcpy(target, source, head);
   size_t at = head;
@@ -39,6 +42,7 @@ __attribute__((target("avx2"))) void copy_in_lines(std::byte* target, const std:
 }
 
 __attribute__((target("avx2"))) void copy_in_streams(std::byte* target, const std::byte* source, size_t length) {
+  // A multiple of a line; the up to kStreams lines that this leaves over are copied at the end.
   const size_t stream = length / kStreams & ~(kLine - 1);
   for (size_t at = 0; at < stream; at += kLine) {
     copy_line(target + at, source + at);
@@ -59,11 +63,13 @@ bool is_little_ahead(const std::byte* target, const std::byte* source) {
 }
 
 bool has_avx2() {
+  // A function's static: copies happen before this file's own globals are certain to be set.
   static const bool known = __builtin_cpu_supports("avx2") != 0;
   return known;
 }
 
 /// 64 bytes to an aligned place, past the caches.
+// Only the target has to be aligned.
 void stream_line(std::byte* target, const std::byte* source) {
   for (size_t part = 0; part < kLine; part += sizeof(__m128i)) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(target + part),
@@ -72,6 +78,7 @@ void stream_line(std::byte* target, const std::byte* source) {
 }
 
 /// A later store that says that they are there could be seen before them.
+// Non-temporal stores are weakly ordered (Intel SDM volume 1, 10.4.6.2).
 void settle_streams() { _mm_sfence(); }
 
 #elif defined(__aarch64__)
@@ -101,6 +108,7 @@ void settle_streams() {}
 
 void copy(void* target, const void* source, size_t length_bytes) {
   if (length_bytes < kLeastCalled) {
+    // No recursion: copy_short() calls back from kLeastCalled on only.
     return copy_short(target, source, length_bytes);
   }
 #if defined(__x86_64__)

@@ -7,7 +7,9 @@
 namespace ringbolt::base {
 namespace {
 
-// Before they have been set, tables do.
+// Before they have been set, tables do. Set while the library is loaded, and zero-initialised (none) until then, so a
+// constructor of another file that computes a CRC gets the same result, only slower. A function's static would cost
+// each short CRC its guard.
 const Crc32Folding widest_folding = widest_crc32_folding();
 #if defined(__aarch64__)
 const bool has_crc32_instruction = has_crc32c_instruction();
@@ -38,7 +40,8 @@ uint32_t crc32(uint32_t crc, std::span<const std::byte> bytes) {
 // All ones before the message are an inversion of its first four bytes, and zeros leave a register of zeros as it is.
 uint32_t crc32_of_blocks(std::span<const std::byte> blocks) {
 #if defined(__aarch64__)
-  const bool folds = widest_folding != Crc32Folding::none && !has_crc32_instruction;  // eight bytes a step, without more ado
+  const bool folds =
+      widest_folding != Crc32Folding::none && !has_crc32_instruction;  // eight bytes a step, without more ado
 #else
   const bool folds = widest_folding != Crc32Folding::none;
 #endif

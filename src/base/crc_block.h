@@ -24,19 +24,23 @@ namespace {
 #define RINGBOLT_FOLDING_TARGET __attribute__((target("pclmul,sse4.1")))
 #define RINGBOLT_FOLDING RINGBOLT_FOLDING_TARGET inline
 
+// Little-endian: byte 0 of what is loaded is the lowest of the lower half.
 using Block = __m128i;
 RINGBOLT_FOLDING Block block_of(uint64_t upper, uint64_t lower) {
   return _mm_set_epi64x(static_cast<long long>(upper), static_cast<long long>(lower));
 }
 RINGBOLT_FOLDING uint64_t lower_half(Block block) { return static_cast<uint64_t>(_mm_cvtsi128_si64(block)); }
 RINGBOLT_FOLDING uint64_t upper_half(Block block) { return static_cast<uint64_t>(_mm_extract_epi64(block, 1)); }
+// Unaligned; 16 bytes that must be there.
 RINGBOLT_FOLDING Block load(const std::byte* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
 RINGBOLT_FOLDING Block exclusive_or(Block a, Block b) { return _mm_xor_si128(a, b); }
+// Of 64 by 64 bits without carries: 127 bits. The halves of equal place are multiplied.
 RINGBOLT_FOLDING Block lower_product(Block a, Block b) { return _mm_clmulepi64_si128(a, b, 0x00); }
 RINGBOLT_FOLDING Block upper_product(Block a, Block b) { return _mm_clmulepi64_si128(a, b, 0x11); }
 
 #else
 
+// ARM64 needs no attribute: the extension is named in the assembler's text.
 #define RINGBOLT_FOLDING_TARGET
 #define RINGBOLT_FOLDING inline
 

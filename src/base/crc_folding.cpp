@@ -112,6 +112,7 @@ __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.1"))) __m128i fold_wide_st
     fourth = fold_wide(fourth, by_2048, load_wide(at + 192));
   }
   const __m512i all = fold_wide(fold_wide(fold_wide(first, by_512, second), by_512, third), by_512, fourth);
+  // Once a message, so that the way by memory costs nothing that could be measured.
   std::array<std::byte, 64> blocks;
   _mm512_storeu_si512(blocks.data(), all);
   const __m128i by_128 = factors<P, 128>();
@@ -150,8 +151,7 @@ __attribute__((target("avx2,vpclmulqdq,pclmul,sse4.1"))) __m128i fold_double_ste
     third = fold_double(third, by_1024, load_double(at + 64));
     fourth = fold_double(fourth, by_1024, load_double(at + 96));
   }
-  const __m256i all =
-      fold_double(fold_double(fold_double(first, by_256, second), by_256, third), by_256, fourth);
+  const __m256i all = fold_double(fold_double(fold_double(first, by_256, second), by_256, third), by_256, fourth);
   return fold(_mm256_castsi256_si128(all), factors<P, 128>(), _mm256_extracti128_si256(all, 1));
 }
 
@@ -182,6 +182,7 @@ RINGBOLT_FOLDING_TARGET uint32_t fold(Crc32Folding folding, uint32_t value, std:
   static_cast<void>(folding);  // there is but one
   Block block = begin(value, at);
 #endif
+  // Three more blocks to start the other lanes with and one full round: below that one lane is as fast.
   if (end - at >= 3 * 16 + 64) {
     const Block by_512 = factors<P, 512>();
     Block second = load(at);
@@ -209,6 +210,7 @@ Crc32Folding widest_crc32_folding() {
   if (__builtin_cpu_supports("pclmul") == 0 || __builtin_cpu_supports("sse4.1") == 0) {
     return Crc32Folding::none;
   }
+  // __builtin_cpu_supports() also asks whether the operating system saves those registers (XCR0).
   if (__builtin_cpu_supports("vpclmulqdq") == 0 || __builtin_cpu_supports("avx2") == 0) {
     return Crc32Folding::bits_128;
   }

@@ -20,18 +20,21 @@ namespace ringbolt::base {
 
 #if defined(__x86_64__)
 
+// Of each function that may use the instruction: the file as a whole is for any x86-64, and lambdas don't inherit it.
 #define RINGBOLT_CRC_TARGET __attribute__((target("sse4.2")))
 struct Crc32cSteps {
   RINGBOLT_CRC_TARGET static uint64_t of_8(uint64_t value, uint64_t word) { return _mm_crc32_u64(value, word); }
   RINGBOLT_CRC_TARGET static uint32_t of_4(uint32_t value, uint32_t word) { return _mm_crc32_u32(value, word); }
   RINGBOLT_CRC_TARGET static uint32_t of_1(uint32_t value, uint8_t byte) { return _mm_crc32_u8(value, byte); }
 };
+// Reads what the start-up code has found out by CPUID: no system call, any thread.
 inline bool has_crc32c_instruction() { return __builtin_cpu_supports("sse4.2") != 0; }
 
 #elif defined(__aarch64__)
 
 #define RINGBOLT_CRC_TARGET
-// By the assembler's name: clang 14 declares the functions of arm_acle.h only where the whole file is for such processors.
+// By the assembler's name: clang 14 declares the functions of arm_acle.h only where the whole file is for such
+// processors. "+r": read and written. No memory is touched, and no flags.
 #define RINGBOLT_CRC_STEP(instruction, value, word) \
   asm(".arch_extension crc\n\t" instruction : "+r"(value) : "r"(word))
 struct Crc32Steps {
@@ -63,6 +66,7 @@ struct Crc32cSteps {
   }
 };
 #undef RINGBOLT_CRC_STEP
+// getauxval(3), HWCAP_CRC32 of <asm/hwcap.h>: ARMv8.0 may lack the extension.
 inline bool has_crc32c_instruction() { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
 
 #else
@@ -82,13 +86,16 @@ template <class Steps>
 RINGBOLT_CRC_TARGET uint32_t crc_register_by_instruction(uint32_t value, std::span<const std::byte> bytes) {
   const std::byte* at = bytes.data();
   const std::byte* const end = at + bytes.size();
+  // memcpy into a word below: `bytes` need not be aligned, and compilers make one load of it.
   const std::byte* const words_end = at + bytes.size() / sizeof(uint64_t) * sizeof(uint64_t);
+  // Little-endian machines: the first byte of a word is its lowest, as the reflected CRC wants it.
   uint64_t wide = value;  // as the instruction takes it: no step has to clear its upper half
   const auto take_word = [&](const std::byte* from) RINGBOLT_CRC_TARGET {
     uint64_t word = 0;
     std::memcpy(&word, from, sizeof word);
     wide = Steps::of_8(wide, word);
   };
+  // Bytes of a turn.
   constexpr ptrdiff_t kUnrolled = 8 * sizeof(uint64_t);  // headers of chunks are little longer
   for (; words_end - at >= kUnrolled; at += kUnrolled) {
 #pragma GCC unroll 8

@@ -11,11 +11,13 @@
 /// and for processors without carry-less multiplication.
 namespace ringbolt::base {
 
-// Reflected: bit 31 is the coefficient of x^0.
+// Reflected: bit 31 is the coefficient of x^0. IEEE 802.3, which InfiniBand's ICRC uses too; Castagnoli's, of iSCSI
+// (RFC 3720) and of our own formats.
 inline constexpr uint32_t kCrc32Polynomial = 0xedb88320;
 inline constexpr uint32_t kCrc32cPolynomial = 0x82f63b78;
 
-/// The register after eight more bits of zeros.
+/// The register after eight more bits of zeros. `0U - (value & 1U)` is all ones where the lowest bit is set: no
+/// branch.
 constexpr uint32_t crc_after_zero_byte(uint32_t polynomial, uint32_t value) {
   for (int bit = 0; bit < 8; ++bit) {
     value = value >> 1 ^ (polynomial & (0U - (value & 1U)));
@@ -23,6 +25,7 @@ constexpr uint32_t crc_after_zero_byte(uint32_t polynomial, uint32_t value) {
   return value;
 }
 
+// 8 KiB for each polynomial, made at compile time.
 using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
 
 /// Table k: what a byte does to the register when k bytes follow it.
@@ -50,6 +53,7 @@ uint32_t crc_register_by_tables(uint32_t value, std::span<const std::byte> bytes
   while (bytes.size() >= 8) {
     uint64_t word = 0;
     std::memcpy(&word, bytes.data(), sizeof word);
+    // The register lies over the first four bytes: what it holds are the remainders of those before.
     word ^= value;
     value = 0;
     for (size_t i = 0; i < 8; ++i) {

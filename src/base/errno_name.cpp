@@ -29,6 +29,7 @@ const char* errno_name(int error) {
   if (error < EPERM || error > EHWPOISON) {
     return nullptr;
   }
+  // A walk instead of a table of pointers: it needs no relocations, and only failures come here.
   const char* name = kNames;
   for (int before = 1; before < error; ++before) {
     name += std::strlen(name) + 1;

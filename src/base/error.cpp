@@ -21,6 +21,7 @@ std::string reason_of(int errno_value) {
   std::array<char, 128> room{};
   // The GNU form: the text may or may not lie in `room`. strerror() shares one room among all threads.
   std::string reason = ::strerror_r(errno_value, room.data(), room.size());
+  // The limit of this moment: the program may raise it after it has failed.
   rlimit limit{};
   if (errno_value == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     reason += fmt::format(" (this process may have {}: raise `ulimit -n`)", limit.rlim_cur);

@@ -6,11 +6,13 @@
 namespace ringbolt::base {
 
 /// What `errno_value` means. Where a limit was reached, with that limit and what raises it: EMFILE, "Too many open
-/// files (this process may have 36: raise `ulimit -n`)". Thread-safe.
+/// files (this process may have 36: raise `ulimit -n`)". Thread-safe. Takes values that are no errno as well
+/// ("Unknown error 4711").
 std::string reason_of(int errno_value);
 
 /// Set-up refused. `errno_value` is an errno, `call` the system call or step that refused, `object` what it was about.
-/// what() reads "<object>: <call>: <reason>". Thrown only while objects are built, never on a data path.
+/// what() reads "<object>: <call>: <reason>". Thrown only while objects are built, never on a data path. Its accessors'
+/// references live as long as it: who keeps the words beyond the handler copies them.
 class Error : public std::runtime_error {
  public:
   Error(int errno_value, std::string call, std::string object);

@@ -26,7 +26,9 @@
 namespace ringbolt::base {
 namespace {
 
+// A program that retries in a loop writes one line a second, not a disk full.
 constexpr uint64_t kPauseNs = 1'000'000'000;
+// A bound on memory. Who says more different things than that is told some of them more often.
 constexpr size_t kMostKnown = 1024;
 
 /// Opened once; for the life of the process.
@@ -36,6 +38,8 @@ struct Target {
   int fd = -1;  ///< -1: standard error
 };
 
+// The static's guard makes it safe that threads come here at once; later calls find it set. The descriptor is never
+// closed: exit handlers may explain, too.
 const Target& target() noexcept {
   static const Target chosen = [] {
     const char* const variable = std::getenv("RINGBOLT_EXPLAIN");
@@ -49,6 +53,7 @@ const Target& target() noexcept {
     if (!made.is_wanted || wanted.find('/') == std::string_view::npos) {
       return made;
     }
+    // 0600: explanations quote addresses and paths of the program.
     made.fd = ::open(std::string(wanted).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (made.fd < 0) {
       say(fmt::format("ringbolt: RINGBOLT_EXPLAIN={}: open: {}; explanations come here instead\n", variable,
@@ -66,6 +71,7 @@ struct Said {
 };
 
 /// How many were held back since it was said last; nothing: it is to be held back, too.
+// By hash: two different texts that share one are held back together, which is as rare as it is harmless.
 std::optional<uint64_t> may_say(const std::string& words) {
   static Mutex mutex;
   static std::unordered_map<size_t, Said> known;
@@ -90,6 +96,7 @@ std::string quoted(std::string_view text) {
     if (letter == '"' || letter == '\\') {
       all += '\\';
     }
+    // RFC 8259, section 7: these must be escaped, all else need not be.
     all += static_cast<unsigned char>(letter) < 0x20 ? fmt::format("\\u{:04x}", letter) : std::string(1, letter);
   }
   return all + '"';
@@ -100,6 +107,7 @@ std::string error_text(int error) {
   return fmt::format("{} ({})", name == nullptr ? fmt::format("errno {}", error) : name, std::strerror(error));
 }
 
+// A function of the device's library, set once as that is loaded; relaxed, since it points to code and to no data.
 constinit std::atomic<ExplanationWitness> known_witness{nullptr};
 
 /// The number that `ringbolt trace` takes; nothing of other objects.
@@ -114,6 +122,7 @@ std::string trace_hint(std::string_view object) {
 
 void say_it(Incident incident, const Explanation& explanation, const std::string& place, uint64_t held_back) {
   const Target& to = target();
+  // The witness is asked without a lock of ours: it takes the recorder's.
   std::string text = explanation_text(incident, explanation, place, held_back);
   if (const ExplanationWitness witness = known_witness.load(std::memory_order_relaxed)) {
     incident.events = witness(incident.object, text);
@@ -188,6 +197,7 @@ std::string explanation_json(const Incident& incident, const Explanation& explan
 }
 
 void explain(int error, std::string_view call, const Explanation& explanation) noexcept try {
+  // Whoever is refused reads errno after this, and everything here may change it.
   const int saved = errno;
   Incident incident;
   incident.call = call;
@@ -206,6 +216,8 @@ void explain(const Incident& incident, const Explanation& explanation) noexcept 
                             : incident.status.empty() ? calling_place()
                                                       : "";
   const auto held_back = may_say(
+      // Not `detail`, the words of why nor the time: a program that fails a thousand times with other wr_ids is told
+      // once a second.
       fmt::format("{}\n{}\n{}\n{}\n{}", incident.call, incident.object, incident.error, incident.status, place));
   if (held_back) {
     say_it(incident, explanation, place, *held_back);

@@ -40,7 +40,8 @@ void explain(const Incident& incident, const Explanation& explanation) noexcept;
 /// Is told what is explained, and of which object, and answers what happened there last, for the line of JSON; a text
 /// has room for where to look it up (four lines are enough) if there is anything. May throw std::bad_alloc.
 using ExplanationWitness = std::vector<std::string> (*)(std::string_view object, std::string_view text);
-/// One a process. Thread-safe.
+/// One a process. Thread-safe. Is called by any thread that explains, without a lock of this file's, and so must be
+/// thread-safe itself and must not explain.
 void set_explanation_witness(ExplanationWitness witness) noexcept;
 
 /// The text of it, four lines at most. `place`: as place_of() gives it. `held_back`: how many alike were not told.
@@ -51,6 +52,7 @@ std::string explanation_json(const Incident& incident, const Explanation& explan
                              uint64_t held_back = 0);
 
 /// `error`, which `call` answers, is explained if somebody wants to know: `words` makes the Explanation only then.
+/// Keeps errno. Returns `error`, whatever becomes of the words.
 template <class Words>
 int refused(int error, std::string_view call, Words&& words) noexcept {
   if (is_explaining()) [[unlikely]] {

@@ -23,6 +23,7 @@ namespace {
 constexpr size_t kStackBytes = size_t{256} << 10U;  // a process may have little address space left (ulimit -v)
 
 /// What threads of this process do in their turns happens in the order of these: nothing says that of a file's locks.
+/// Nobody reads the value: each turn releases here as it ends, and the next one acquires as it begins.
 std::atomic<uint32_t> n_turns{0};
 
 struct flock range_of(short type, off_t first, off_t length) {
@@ -35,6 +36,7 @@ struct flock range_of(short type, off_t first, off_t length) {
 }
 
 /// 0 or an errno; EAGAIN: others have something of it.
+// EACCES and EAGAIN mean the same here: which one it is depends on the system (fcntl_locking(2)).
 int set_lock(int fd, short type, off_t first, off_t length) {
   struct flock range = range_of(type, first, length);
   if (::fcntl(fd, F_OFD_SETLK, &range) == 0) {
@@ -44,6 +46,7 @@ int set_lock(int fd, short type, off_t first, off_t length) {
 }
 
 /// The first byte behind all those that others have locked, from `at` on; `at` if they have none there. -1 with errno.
+// Own locks do not count: they belong to this open file, as what is asked for does.
 off_t behind_others(int fd, off_t at) {
   for (;;) {
     struct flock found = range_of(F_WRLCK, at, 0);
@@ -64,6 +67,8 @@ off_t behind_others(int fd, off_t at) {
 /// Our number. -1 with errno.
 off_t draw_number(int fd) {
   for (;;) {
+    // There is no bound on these rounds, but each one is lost only to somebody who has drawn a number meanwhile, or
+    // who stands back as we do.
     const off_t number = behind_others(fd, 0);
     if (number < 0) {
       return -1;
@@ -75,12 +80,15 @@ off_t draw_number(int fd) {
       }
       continue;  // another one was as fast
     }
-    // Others may have drawn larger numbers since we looked, and may not have seen ours.
+    // Others may have drawn larger numbers since we looked, and may not have seen ours. A tie is broken by both
+    // standing back.
     const off_t last = behind_others(fd, number + 1);
     if (last == number + 1) {
       return number;
     }
     const int error = last < 0 ? errno : 0;
+    // It is kept only as the largest: one in the middle would overtake those behind it. An unlock of what is ours
+    // cannot fail for contention.
     set_lock(fd, F_UNLCK, number, 1);
     if (error != 0) {
       errno = error;
@@ -90,6 +98,7 @@ off_t draw_number(int fd) {
 }
 
 /// The wait for all smaller numbers, on a thread of its own: no call waits for a lock with a limit of time.
+// Lives on the stack of the thread that waits, which joins the other one before it leaves.
 struct Wait {
   int fd;
   off_t number;
@@ -110,6 +119,7 @@ struct Wait {
     before = range_of(F_RDLCK, 0, wait.number);
     error = ::fcntl(wait.fd, F_OFD_SETLKW, &before) == 0 ? 0 : errno;
   }
+  // From here on a cancellation that comes too late does nothing: the mutex is never left locked.
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   wait.mutex.lock();
   wait.result = error;
@@ -141,10 +151,13 @@ int wait_in_thread(int fd, off_t number, uint64_t patience_ms) {
                                      [&]() RINGBOLT_REQUIRES(wait.mutex) { return wait.result.has_value(); });
   }
   if (is_late) {
+    // F_OFD_SETLKW is a cancellation point, and the kernel takes back a wait that was interrupted; if the lock came
+    // at the same moment, end_file_turn() of our caller gives it back.
     ::pthread_cancel(thread);
   }
   ::pthread_join(thread, nullptr);
   const LockGuard guard(wait.mutex);
+  // No result: it was cancelled before it got one.
   return wait.result.value_or(EWOULDBLOCK);
 }
 
@@ -155,6 +168,8 @@ int take_file_turn(int fd, uint64_t patience_ms) {
   if (number < 0) {
     return errno;
   }
+  // A read lock over all smaller numbers is granted only once none of them is write-locked any more, and then holds
+  // up nobody but those who would draw one of them anew.
   int error = number == 0 ? 0 : set_lock(fd, F_RDLCK, 0, number);
   if (error == EAGAIN) {
     error = patience_ms == 0 ? EWOULDBLOCK : wait_in_thread(fd, number, patience_ms);
@@ -170,6 +185,7 @@ int take_file_turn(int fd, uint64_t patience_ms) {
 
 void end_file_turn(int fd) {
   n_turns.fetch_add(1, std::memory_order_acq_rel);
+  // All of the file: the number, and what the wait may have got.
   set_lock(fd, F_UNLCK, 0, 0);
 }
 

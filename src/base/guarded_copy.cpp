@@ -16,6 +16,7 @@ namespace ringbolt::base {
 namespace {
 
 bool is_mapped(uintptr_t first, size_t length, size_t page) {
+  // A byte a page, of which nothing is used: mincore() fails with ENOMEM where something is not mapped.
   std::array<unsigned char, 256> resident;
   const size_t step = resident.size() * page;
   for (size_t at = 0; at < length; at += step) {
@@ -33,6 +34,8 @@ bool kernel_can_tell(size_t page) {
   if (probe == MAP_FAILED) {
     return false;
   }
+  // A page that may only be read: a kernel that knows the advice lets the first one pass, and refuses the second one
+  // with EFAULT.
   const bool works = madvise(probe, page, MADV_POPULATE_READ) == 0 && madvise(probe, page, MADV_POPULATE_WRITE) != 0;
   munmap(probe, page);
   return works;
@@ -52,6 +55,8 @@ bool is_accessible(const void* memory, size_t length_bytes, bool for_writing) {
   if (!can_be_told) {
     return is_mapped(first, length, page);
   }
+  // The pages come into memory by it (madvise(2), MADV_POPULATE_*): what is about to be copied would fault them in
+  // anyway.
   return madvise(reinterpret_cast<void*>(first), length, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
 }
 
@@ -64,6 +69,9 @@ bool guarded_copy(void* target, const void* source, size_t length_bytes) {
     ssize_t moved = 0;
     {
       const RemoteAccess by_peer;
+      // Of our own process: it needs no permission but where a seccomp filter or Yama's strictest setting forbids the
+      // call as such. It may move less than all where a page is missing, and the next round then finds that one
+      // first.
       moved = process_vm_readv(getpid(), &into, 1, &out_of, 1, 0);
     }
     if (moved <= 0) {

@@ -17,9 +17,12 @@ class Watch {
   bool operator()(int depth, Json::parse_event_t event, const Json& value) {
     using Event = Json::parse_event_t;
     if (event == Event::object_start || event == Event::array_start) {
+      // What walks a value recurses, the library's own functions too: deep text of a stranger would overflow the stack.
       if (depth >= max_depth_) {
         stop("", fmt::format("nested deeper than {} levels", max_depth_));
       }
+      // Depth counts the levels around the value: the keys inside an object come with a depth one higher than its own
+      // start.
       keys_.resize(static_cast<size_t>(depth) + 2);
       keys_.back().clear();
     } else if (event == Event::key) {
@@ -43,6 +46,7 @@ void stop(const std::string& place, const std::string& problem, size_t line) {
 }
 
 std::string quote(std::string_view text) {
+  // What is quoted goes into one line of a terminal.
   constexpr size_t kMostBytes = 40;
   std::string safe = "\"";
   for (const char c : text.substr(0, kMostBytes)) {

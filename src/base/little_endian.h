@@ -11,6 +11,7 @@
 namespace ringbolt::base {
 
 template <class T>
+// By memcpy, since the offset need not be aligned.
 T get_le(std::span<const std::byte> in, size_t at) {
   static_assert(std::is_unsigned_v<T> && std::endian::native == std::endian::little);
   T value;
@@ -19,6 +20,7 @@ T get_le(std::span<const std::byte> in, size_t at) {
 }
 
 template <class T>
+// By memcpy likewise. A machine with the other order does not compile it: no byte is turned here.
 void put_le(std::span<std::byte> out, size_t at, T value) {
   static_assert(std::is_unsigned_v<T> && std::endian::native == std::endian::little);
   std::memcpy(out.data() + at, &value, sizeof value);

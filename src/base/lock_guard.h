@@ -8,7 +8,7 @@ namespace ringbolt::base {
 struct AdoptLock {};
 inline constexpr AdoptLock kAdoptLock;
 
-/// Holds a lock until the end of the scope.
+/// Holds a lock until the end of the scope. The lock must outlive it. Of the thread that made it, as the lock is.
 template <class Mutex>
 class RINGBOLT_SCOPED_CAPABILITY LockGuard {
  public:
@@ -57,6 +57,7 @@ class RINGBOLT_SCOPED_CAPABILITY UniqueLock {
     }
   }
 
+  // Not while it is owned: locks here are not recursive.
   void lock() RINGBOLT_ACQUIRE() RINGBOLT_NOT_ANALYSED {
     mutex_->lock();
     is_owned_ = true;

@@ -16,6 +16,7 @@ namespace {
 constexpr uint64_t kNanosecondsPerMillisecond = 1'000'000;
 constexpr size_t kMaxFileBytes = 1 << 20;
 
+// AT_SYMLINK_NOFOLLOW as in open(): a link in its place is somebody else's file.
 bool names_same_file(int directory_fd, const std::string& name, int fd) {
   struct stat by_name {};
   struct stat by_fd {};
@@ -28,6 +29,7 @@ bool names_same_file(int directory_fd, const std::string& name, int fd) {
 LockedFile::LockedFile(int directory_fd, std::string name, uint64_t patience_ms)
     : directory_fd_(directory_fd), name_(std::move(name)) {
   const uint64_t deadline_ns = now_ns() + patience_ms * kNanosecondsPerMillisecond;
+  // Each round means that a file was removed under us; the deadline bounds them, since past it nothing is waited for.
   while (!lock(deadline_ns) && error_ == 0) {
   }
 }
@@ -61,6 +63,7 @@ std::optional<std::string> LockedFile::read() const {
     const size_t at = text.size();
     text.resize(at + kStep);
     const ssize_t length = pread(file_.get(), text.data() + at, kStep, static_cast<off_t>(at));
+    // A bound, as another user of the machine may have grown the file.
     if (length < 0 || text.size() > kMaxFileBytes) {
       return std::nullopt;
     }
@@ -72,6 +75,7 @@ std::optional<std::string> LockedFile::read() const {
 }
 
 int LockedFile::write(const std::string& text) const {
+  // A short count without an errno means that the disk is full.
   errno = 0;
   if (pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     return errno != 0 ? errno : ENOSPC;

@@ -14,7 +14,8 @@ class LockedFile {
  public:
   /// Makes the file, with mode 0600, if it is missing; `name` is relative to `directory_fd` (AT_FDCWD: or absolute).
   /// Waits up to `patience_ms` for other processes. Not held then, or when the file can't be opened: error() says why
-  /// (EWOULDBLOCK: somebody else has it).
+  /// (EWOULDBLOCK: somebody else has it). `directory_fd` is borrowed, and has to stay open as long as this lives.
+  /// Neither throws but for want of memory.
   LockedFile(int directory_fd, std::string name, uint64_t patience_ms);
   ~LockedFile();
   LockedFile(const LockedFile&) = delete;
@@ -25,8 +26,10 @@ class LockedFile {
   const std::string& name() const { return name_; }
 
   /// All of it. Nothing if it can't be read or is longer than 1 MiB.
+  // These three only while is_held().
   std::optional<std::string> read() const;
-  /// Puts `text` in the place of what was there. An errno or 0.
+  /// Puts `text` in the place of what was there. An errno or 0. After an error the file may hold a part of either:
+  /// readers check what they read.
   int write(const std::string& text) const;
   /// Whoever waits for the lock sees that the file is no longer the one, and makes another. An errno or 0.
   int remove() const;

@@ -32,6 +32,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 std::string nearest(std::string_view word, std::span<const std::string> known) {
   constexpr size_t kMostLetters = 64;  // nobody mistypes more, and the table grows with the product
   std::string best;
+  // One slip for every three letters, one more for the shortest: "up" and "ip" are near enough.
   size_t best_distance = word.size() > kMostLetters ? 0 : word.size() / 3 + (word.size() < 3 ? 2 : 1);
   for (const std::string& one : known) {
     const bool is_begun = word.size() > 1 && one.starts_with(word);

@@ -10,6 +10,7 @@
 namespace ringbolt::base {
 
 uint64_t process_start(pid_t pid) {
+  // proc_pid_stat(5). Read anew each time: a pid may have passed to another process.
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
   std::getline(file, text);
@@ -27,6 +28,7 @@ uint64_t process_start(pid_t pid) {
 }
 
 bool is_same_process(pid_t pid, uint64_t start) {
+  // EPERM means that there is one, of another user.
   if (kill(pid, 0) != 0 && errno == ESRCH) {
     return false;
   }

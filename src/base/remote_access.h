@@ -26,6 +26,7 @@ namespace ringbolt::base {
 /// order: whoever finds the word of a second WRITE finds all of the first one, and a second READ is not older than the
 /// first: work requests of one send queue take effect in their order (InfiniBand specification, 10.8.3.3). Both ways,
 /// since either may be a READ. On x86, which stores in order and loads in order, the compiler alone is told.
+// For every pair of operations, also of one thread: the order is promised to the observer, not to us.
 inline void remote_access_fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
 
 /// While it lives, this thread touches the program's memory on behalf of a peer, as an adapter's DMA would: what orders

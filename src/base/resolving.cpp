@@ -30,8 +30,10 @@ struct Answer {
   List list{nullptr, &::freeaddrinfo};
 };
 
+// Errors of the look-up stay in the answer: `system_error` counts only with EAI_SYSTEM (getaddrinfo(3)).
 Answer ask(const std::string& host, uint16_t port, int flags, const LookUp& look_up) {
   addrinfo hints{};
+  // Otherwise each address comes three times, once for each kind of socket.
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* list = nullptr;
@@ -70,6 +72,8 @@ std::optional<Answer> ask_until(const std::string& host, uint16_t port, uint64_t
   const auto question = std::make_shared<Question>();
   try {
     const BlockedSignals blocked;
+    // Everything is copied into the thread: the caller may be gone by the time the answer comes. After the process'
+    // exit handlers have begun it may be stopped anywhere, which is harmless: it touches nothing but the question.
     std::thread([question, host, port, look_up] {
       Answer answer = ask(host, port, 0, look_up);
       const LockGuard guard(question->mutex);
@@ -96,6 +100,7 @@ std::optional<Answer> ask_until(const std::string& host, uint16_t port, uint64_t
 Resolved resolve(const std::string& host, uint16_t port, bool must_be_number, uint64_t deadline_ns,
                  const LookUp& look_up) {
   std::optional<Answer> answer = ask(host, port, AI_NUMERICHOST, &::getaddrinfo);
+  // A number is answered without a thread, and without a name service.
   if (answer->result == EAI_NONAME && !must_be_number) {
     answer = ask_until(host, port, deadline_ns, look_up);
   }

@@ -10,7 +10,8 @@
 
 namespace ringbolt::base {
 
-/// An address of a socket. A value.
+/// An address of a socket. A value. `length`: how much of `bytes` is meant; as it is made, all of it, which is what
+/// accept() and getsockname() want.
 struct SocketAddress {
   sockaddr_storage bytes{};
   socklen_t length = sizeof(sockaddr_storage);
@@ -26,7 +27,8 @@ struct Resolved {
   std::string problem;  ///< "nowhere: Name or service not known"
 };
 
-/// As getaddrinfo(), which it is but in tests.
+/// As getaddrinfo(), which it is but in tests. May be called from another thread, which may outlive the call that
+/// asks: whatever it captures must be owned by it.
 using LookUp = std::function<int(const char* host, const char* port, const addrinfo* hints, addrinfo** list)>;
 
 /// Addresses, or names that the name service knows. `must_be_number`: addresses alone, and nobody is asked. Blocks

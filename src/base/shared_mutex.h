@@ -11,6 +11,7 @@ class RINGBOLT_CAPABILITY("shared_mutex") SharedMutex {
  public:
   void lock() RINGBOLT_ACQUIRE() RINGBOLT_NOT_ANALYSED { mutex_.lock(); }
   void unlock() RINGBOLT_RELEASE() RINGBOLT_NOT_ANALYSED { mutex_.unlock(); }
+  // Blocks while somebody writes; without a limit of time.
   void lock_shared() RINGBOLT_ACQUIRE_SHARED() RINGBOLT_NOT_ANALYSED { mutex_.lock_shared(); }
   void unlock_shared() RINGBOLT_RELEASE_SHARED() RINGBOLT_NOT_ANALYSED { mutex_.unlock_shared(); }
 
@@ -18,7 +19,8 @@ class RINGBOLT_CAPABILITY("shared_mutex") SharedMutex {
   std::shared_mutex mutex_;
 };
 
-/// Reads until the end of the scope.
+/// Reads until the end of the scope. Not to be taken twice by one thread: a writer that waits in between would block
+/// both for good.
 class RINGBOLT_SCOPED_CAPABILITY SharedLock {
  public:
   explicit SharedLock(SharedMutex& mutex) RINGBOLT_ACQUIRE_SHARED(mutex) : mutex_(mutex) { mutex_.lock_shared(); }

@@ -15,6 +15,7 @@ struct TcpMeaning {
 
 /// Of the side channel by which ranks and peers find each other. The dictionary of all other steps:
 /// verbs/errno_meaning.h.
+// By symbol, since verbs/errno_meaning.cpp looks up numbers of other platforms in it.
 inline constexpr std::array kTcpMeanings = {
     TcpMeaning{"ECONNREFUSED", "nobody listens at the side channel's address; RDMA is not involved",
                "start the first rank, or correct its address and port"},

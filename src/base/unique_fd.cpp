@@ -15,7 +15,9 @@ namespace {
 
 int moved_above_standard(int fd) {
   const int flags = ::fcntl(fd, F_GETFD);
+  // Keeps the close-on-exec flag, as fcntl() would not by itself.
   const int moved = ::fcntl(fd, (flags & FD_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, kFirstOwnFd);
+  // Before close() changes it.
   const int error = errno == EINVAL ? EMFILE : errno;  // EINVAL: the limit is below kFirstOwnFd itself
   ::close(fd);
   if (moved < 0) {
@@ -39,6 +41,7 @@ void say_no_descriptor_is_left(int errno_value) noexcept {
   if ((errno_value != EMFILE && errno_value != ENFILE) || is_said.exchange(true, std::memory_order_relaxed)) {
     return;
   }
+  // say() goes through stdio, which may change it; callers look at it next.
   const int error = errno;
   try {
     say(fmt::format("ringbolt: no file descriptor is left: {}; until there is one, connections fail\n",

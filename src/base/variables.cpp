@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "RINGBOLT_";
 
+// As in docs/environment.md, in the order of their names. Paths, names and lists take anything here, and are checked
+// where they are used.
 constexpr auto kVariables = std::to_array<OwnVariable>({
     {"RINGBOLT_ADDR_"},
     {"RINGBOLT_BIND"},
@@ -61,6 +63,7 @@ constexpr auto kVariables = std::to_array<OwnVariable>({
     {"RINGBOLT_WORLD_SIZE", "", 1, 64},
 });
 
+// "RINGBOLT_ADDR_" stands for RINGBOLT_ADDR_0 and so on.
 bool is_numbered(std::string_view known) { return known.ends_with('_'); }
 
 const OwnVariable* find(std::string_view name) {
@@ -77,6 +80,8 @@ std::string objection_to_name(std::string_view name) {
   size_t nearest = most + 1;
   for (const OwnVariable& one : kVariables) {
     const size_t distance = edit_distance(name, one.name);
+    // A prefix with a number after it (RINGBOLT_ADDR_) is compared as it stands: find() has already taken those that
+    // match.
     if (distance < nearest) {
       near = &one;
       nearest = distance;
@@ -152,6 +157,7 @@ std::vector<std::string> odd_variables(const char* const* environment) {
   return lines;
 }
 
+// Once per process, by whoever comes first. Reads environ without a lock, as getenv() does.
 void say_odd_variables() {
   static std::atomic<bool> is_said{false};
   if (!is_said.exchange(true)) {

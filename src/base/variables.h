@@ -15,9 +15,11 @@ struct OwnVariable {
   uint64_t least = 0;              ///< of a number
   uint64_t most = 0;               ///< likewise; 0: it is none
 };
+/// Constants, in the order of their names.
 std::span<const OwnVariable> own_variables();
 
-/// Whether the variable of that name takes `value`; an empty one is as good as unset. Thread-safe.
+/// Whether the variable of that name takes `value`; an empty one is as good as unset. Thread-safe. False as well
+/// where there is no variable of that name.
 bool takes(std::string_view name, std::string_view value);
 
 /// What is odd about our variables in `environment` ("NAME=value", the last one null): values that they don't take, and

@@ -17,6 +17,8 @@ void add(crypto_auth_hmacsha256_state& state, std::span<const std::byte> bytes) 
   crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
 }
 
+// Without it bytes could be moved from the end of one part to the beginning of the next, and the MAC would stay the
+// same.
 void add_with_length(crypto_auth_hmacsha256_state& state, std::span<const std::byte> bytes) {
   std::array<std::byte, 4> length{};
   base::put_le(std::span<std::byte>(length), 0, static_cast<uint32_t>(bytes.size()));
@@ -46,6 +48,8 @@ void prepare_cryptography() {
 
 Key key_of(std::string_view secret) {
   auto state = start_mac(std::as_bytes(std::span(secret)));
+  // The secret itself keys nothing else: what is derived from it differs from other protocols' uses of the same
+  // words.
   constexpr std::string_view kWhat = "ringbolt bootstrap 1 key";
   add(state, std::as_bytes(std::span(kWhat)));
   return finish(state);
@@ -55,6 +59,7 @@ Mac mac_of(const Key& key, std::string_view purpose, std::span<const std::byte> 
            std::span<const std::byte> challenge) {
   auto state = start_mac(key);
   const std::string what = "ringbolt bootstrap 1 " + std::string(purpose);
+  // With the zero, so that no purpose is the beginning of another.
   add(state, std::as_bytes(std::span(what.c_str(), what.size() + 1)));
   add_with_length(state, hello);
   add_with_length(state, challenge);
@@ -83,6 +88,7 @@ Authenticator::~Authenticator() { sodium_memzero(&keyed_, sizeof keyed_); }
 
 std::array<std::byte, kTagBytes> Authenticator::tag(std::span<const std::byte> header,
                                                     std::span<const std::byte> payload) {
+  // A copy, already keyed: the two blocks of the key are hashed once and not for each frame.
   auto state = keyed_;
   std::array<std::byte, 8> number{};
   base::put_le(std::span<std::byte>(number), 0, n_frames_++);

@@ -23,7 +23,8 @@ using Nonce = std::array<std::byte, kNonceBytes>;
 /// Prepares the library; throws base::Error if it can't be. To be called before anything else here. Thread-safe.
 void prepare_cryptography();
 
-/// The key of a secret, the empty one included. Thread-safe.
+/// The key of a secret, the empty one included. Thread-safe. Wiping it is not worth while: the secret stands in the
+/// environment or a file.
 Key key_of(std::string_view secret);
 
 /// The MAC of "ringbolt bootstrap 1 <purpose>", a zero byte and the two frames of a handshake that hold the nonces,
@@ -34,11 +35,13 @@ Mac mac_of(const Key& key, std::string_view purpose, std::span<const std::byte> 
 /// Takes the same time whatever is in them. Thread-safe.
 bool is_equal(std::span<const std::byte> a, std::span<const std::byte> b);
 
+/// Both of the kernel's random numbers, by libsodium. Thread-safe after prepare_cryptography().
 Nonce random_nonce();
 uint64_t random_number();
 
 /// Tags the frames of one direction of one connection, in order: a frame that is missing, repeated or from another
-/// connection has another tag. Not thread-safe.
+/// connection has another tag. Not thread-safe. Holds the key's state, which its destructor wipes. After 2^64 frames
+/// tags would repeat.
 class Authenticator {
  public:
   explicit Authenticator(const Key& key);
@@ -48,7 +51,8 @@ class Authenticator {
 
   /// Of the next frame.
   std::array<std::byte, kTagBytes> tag(std::span<const std::byte> header, std::span<const std::byte> payload);
-  /// Whether this is the tag of the next frame.
+  /// Whether this is the tag of the next frame. Counts the frame either way: after a wrong tag the stream is of no
+  /// use any more.
   bool matches(std::span<const std::byte> header, std::span<const std::byte> payload, std::span<const std::byte> tag);
 
  private:

@@ -21,12 +21,14 @@ namespace {
 constexpr uint64_t kMsNs = 1'000'000;
 
 /// What came of waiting for a frame.
+// Without a frame: an errno, and words that follow the peer's name.
 struct Awaited {
   std::optional<Frame> frame;
   int error = 0;
   std::string problem;
 };
 
+// Blocks until a frame has come, the connection has ended, or `deadline_ns`.
 Awaited await_frame(const Config& config, Connection& connection, uint64_t deadline_ns) {
   std::optional<int> ended;
   for (;;) {
@@ -38,6 +40,7 @@ Awaited await_frame(const Config& config, Connection& connection, uint64_t deadl
     if (*frame) {
       return {std::move(*frame), 0, {}};
     }
+    // Only after what came before the end has been read: a refusal may be among it.
     if (ended) {
       return {{}, *ended == 0 ? ECONNRESET : *ended, "closed the connection"};
     }
@@ -47,6 +50,7 @@ Awaited await_frame(const Config& config, Connection& connection, uint64_t deadl
     if (is_called_off(config)) {
       return {{}, ECANCELED, "was left: the meeting is called off"};
     }
+    // The peer's end, an error and a signal all lead back to the top.
     pollfd waiting{connection.fd(), static_cast<short>(POLLIN | (connection.has_output() ? POLLOUT : 0)), 0};
     if (::poll(&waiting, 1, milliseconds_until(deadline_ns, most_wait_ms(config))) > 0 &&
         (waiting.revents & ~POLLOUT) != 0) {
@@ -55,12 +59,15 @@ Awaited await_frame(const Config& config, Connection& connection, uint64_t deadl
   }
 }
 
+// Used once, by one thread.
 class Calling {
  public:
   Calling(const Config& config, const Key& key, uint64_t deadline_ns)
       : config_(config), key_(key), deadline_ns_(deadline_ns), incarnation_(random_number()) {}
 
+  // Throws base::Error; what can pass is tried again until the deadline.
   Connection run() {
+    // Rank 0 is usually there within some milliseconds; later on, half a second between calls costs nobody anything.
     uint64_t pause_ms = 10;
     for (;;) {
       Dialled dialled = dial({config_.host, config_.port}, deadline_ns_);
@@ -76,6 +83,7 @@ class Calling {
       if (is_called_off(config_)) {
         fail(ECANCELED, fmt::format("the meeting is called off; the last try: {}", problem_));
       }
+      // Another try would begin too late.
       if (base::now_ns() + pause_ms * kMsNs >= deadline_ns_) {
         fail(ETIMEDOUT, fmt::format("the last try: {}", problem_));
       }
@@ -87,6 +95,7 @@ class Calling {
  private:
   /// False: try again; error_ and problem_ say why.
   bool shake_hands(Connection& connection) {
+    // The same incarnation each time: to rank 0 it is one process that calls again.
     CallingHandshake handshake(config_, key_, incarnation_);
     handshake.begin(connection);
     for (;;) {
@@ -105,6 +114,7 @@ class Calling {
         case CallingHandshake::Outcome::done:
           return true;
         case CallingHandshake::Outcome::refused:
+          // For good: rank 0 would refuse the next call as well. Throws, as all fail() below.
           fail(EACCES, handshake.problem());
         case CallingHandshake::Outcome::strange:
           error_ = EPROTO;
@@ -120,6 +130,7 @@ class Calling {
       const Awaited awaited = await_frame(config_, connection, deadline_ns_);
       if (!awaited.frame) {
         if (awaited.error == ETIMEDOUT || awaited.error == ECANCELED) {
+          // So that the others hear at once, and not when they run out of time.
           connection.queue({.type = FrameType::goodbye}, make_payload({}));
           connection.flush();
           fail(awaited.error, fmt::format("rank 0 still waits for {}", who));
@@ -165,6 +176,7 @@ Connection call_root(const Config& config, const Key& key, uint64_t deadline_ns)
 std::vector<uint32_t> missing_in(std::span<const std::byte> mask, uint32_t n_ranks) {
   std::vector<uint32_t> ranks;
   for (uint32_t rank = 0; rank < n_ranks; ++rank) {
+    // A mask that is too short is missing all the rest.
     if (rank / 8 >= mask.size() || (mask[rank / 8] & (std::byte{1} << (rank % 8))) == std::byte{0}) {
       ranks.push_back(rank);
     }

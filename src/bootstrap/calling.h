@@ -9,7 +9,7 @@ namespace ringbolt::bootstrap {
 
 /// Any rank but 0: calls rank 0 until it answers, and waits there for the others. Blocks until `deadline_ns`
 /// (base::now_ns()). Throws base::Error: refused, the rendezvous failed, or the deadline passed; it says who is missing
-/// as far as rank 0 has said.
+/// as far as rank 0 has said. The connection's frames carry tags. `config` and `key` are only used until it returns.
 Connection call_root(const Config& config, const Key& key, uint64_t deadline_ns);
 
 /// Who is missing in a roster of `n_ranks` ranks.

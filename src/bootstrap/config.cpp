@@ -16,8 +16,10 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+// Of a name in the DNS (RFC 1035, 2.3.4).
 constexpr size_t kMostHostBytes = 255;
 
+// '_' is no letter of a host name (RFC 952), but occurs in names that resolve, as of containers.
 bool is_host_letter(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
 }
@@ -32,6 +34,7 @@ bool is_v6_address(const std::string& text) {
 /// By its name or its number.
 bool is_interface(const std::string& scope) {
   unsigned number = 0;
+  // RFC 4007, section 11: a zone is an interface's name or its number.
   const auto [end, error] = std::from_chars(scope.data(), scope.data() + scope.size(), number);
   char name[IF_NAMESIZE];
   return ::if_nametoindex(scope.c_str()) != 0 ||
@@ -52,6 +55,7 @@ base::Parsed<std::string> parse_host(std::string_view text) {
   return std::string(host);
 }
 
+// "10.0.0.256" would be looked up as a name, for seconds and in vain.
 std::string problem_of_host(const std::string& host) {
   in_addr v4{};
   if (host.find_first_not_of("0123456789.") == std::string::npos && !host.empty() &&
@@ -67,6 +71,7 @@ std::string problem_of_host(const std::string& host) {
 
 base::Parsed<HostPort> parse_host_port(std::string_view text) {
   const bool is_bracketed = !text.empty() && text.front() == '[';
+  // The first colon: an IPv6 address without brackets fails, since where its port begins can't be told.
   const size_t colon = is_bracketed ? text.find("]:") : text.find(':');
   if (text.size() > kMostHostBytes || colon == std::string_view::npos) {
     return base::refuse(0, "is no HOST:PORT or [IPV6]:PORT");
@@ -104,6 +109,7 @@ void check(const Config& config) {
       !std::all_of(config.group.begin(), config.group.end(), [](char c) { return c >= ' ' && c <= '~'; })) {
     refuse(EINVAL, "the group's name", fmt::format("take up to {} printable letters", kMaxGroupNameBytes));
   }
+  // A single rank meets nobody. Rank 0 with an inherited socket listens already, wherever that is.
   if (config.n_ranks > 1 && (config.rank != 0 || config.listening_fd < 0) &&
       (config.host.empty() || config.port == 0)) {
     refuse(EINVAL, fmt::format("meet at \"{}\" port {}", config.host, config.port), "give rank 0's host and a port");

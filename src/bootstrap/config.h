@@ -9,11 +9,12 @@
 
 namespace ringbolt::bootstrap {
 
+/// Machines that boot together differ by tens of seconds.
 inline constexpr uint64_t kDefaultTimeoutMs = 60'000;
 /// How often Config::is_called_off is asked at least.
 inline constexpr int kCalledOffMs = 250;
 
-/// Where a rank meets the others. A value.
+/// Where a rank meets the others. A value. Copied by nobody: join() uses it until it returns.
 struct Config {
   uint32_t rank = 0;
   uint32_t n_ranks = 1;  ///< 1 to kMaxRanks

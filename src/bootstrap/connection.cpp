@@ -15,6 +15,7 @@ namespace {
 
 /// Of one call, so that all connections get their turn.
 constexpr size_t kMostReceivedBytes = size_t{1} << 20;
+// A handshake takes some hundred bytes; more must not cost a rank its turn.
 constexpr size_t kMostStrangeBytes = size_t{64} << 10;
 
 }  // namespace
@@ -34,6 +35,7 @@ std::optional<int> Connection::receive() {
   const size_t most_bytes = authenticator_ ? kMostReceivedBytes : kMostStrangeBytes;
   for (size_t total = 0; total < most_bytes;) {
     const auto space = reader_.space();
+    // Non-blocking by its socket.
     const ssize_t got = ::recv(socket_.get(), space.data(), space.size(), 0);
     if (got > 0) {
       reader_.filled(static_cast<size_t>(got));
@@ -62,17 +64,21 @@ std::optional<int> Connection::discard() {
 /// What recv() says that has taken nothing.
 std::optional<int> Connection::receive_error(ssize_t got) const {
   if (got == 0) {
+    // A connection that ended while we were sending has an errno of its own, which says more than the end of the
+    // stream.
     return send_error_ == EPIPE ? 0 : send_error_;
   }
   return errno == EAGAIN || errno == EWOULDBLOCK ? std::nullopt : std::optional<int>(errno);
 }
 
 bool Connection::replace_older(const FrameHeader& header, const Payload& payload) {
+  // One that is half sent can't be replaced any more.
   for (size_t i = has_begun_ ? 1 : 0; i < output_.size(); ++i) {
     Waiting& waiting = output_[i];
     const FrameHeader& old = waiting.header;
     if (old.type == header.type && (old.flags & kLatestOnly) != 0 && old.kind == header.kind &&
         old.rank == header.rank) {
+      // Added before it is subtracted, so that the sum never goes below 0.
       queued_bytes_ += payload->size();
       queued_bytes_ -= waiting.payload->size();
       waiting = {header, payload};
@@ -91,6 +97,7 @@ bool Connection::queue(FrameHeader header, Payload payload) {
     return true;
   }
   if (header.type == FrameType::message) {
+    // No overflow: payloads are bounded by the frame's types.
     if (queued_bytes_ + kHeaderBytes + payload->size() > kMaxQueuedBytes) {
       return false;
     }
@@ -119,6 +126,7 @@ void Connection::flush() {
       begin_front();
     }
     const Waiting& front = output_.front();
+    // Sent from where they lie, in one system call.
     const std::array<std::span<const std::byte>, 3> parts{
         front_header_, *front.payload, std::span<const std::byte>(front_tag_).first(front_tag_bytes_)};
     std::array<iovec, 3> vectors{};
@@ -139,6 +147,7 @@ void Connection::flush() {
       if (errno == EINTR) {
         continue;
       }
+      // Nothing can be sent any more; what the peer said before is still read.
       if (errno != EAGAIN && errno != EWOULDBLOCK) {
         send_error_ = errno;
         output_.clear();

@@ -24,7 +24,9 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+// No rank: there are kMaxRanks at most.
 constexpr uint32_t kPendingMark = UINT32_MAX;
+// What a rank that does not call poll() may have waiting; then its peers are told that it is lost.
 constexpr size_t kMaxEventBytes = size_t{64} << 20;
 /// Of `lost`: an errno, and whether the rank left in order.
 constexpr size_t kLostBytes = 8;
@@ -35,6 +37,7 @@ bool is_host_answering(int fd, uint32_t within_ms) {
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
     return false;
   }
+  // Milliseconds (linux/tcp.h).
   if (info.tcpi_last_ack_recv <= within_ms) {
     return true;
   }
@@ -57,6 +60,7 @@ SideChannel::Connections::Connections(uint32_t rank, uint32_t n_ranks, std::vect
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       pending_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       shares_(n_ranks) {
+  // One place per rank, closed where there is no connection: only rank 0 has one to each of the others.
   connections_.resize(n_ranks);
   if (!epoll_.is_open() || !pending_.is_open()) {
     throw base::Error(errno, "epoll", fmt::format("rank {} of {}", rank, n_ranks), "are descriptors left? ulimit -n");
@@ -69,6 +73,7 @@ SideChannel::Connections::Connections(uint32_t rank, uint32_t n_ranks, std::vect
       throw base::Error(errno, "epoll_ctl", fmt::format("rank {} of {}", rank_, n_ranks_));
     }
   };
+  // The program sleeps on the epoll descriptor alone: events that wait in memory must make it readable too.
   add(pending_.get(), kPendingMark);
   for (uint32_t peer = 0; peer < n_ranks_; ++peer) {
     if (connections_[peer].is_open()) {
@@ -82,6 +87,7 @@ SideChannel::Connections::Connections(uint32_t rank, uint32_t n_ranks, std::vect
   }
 }
 
+// Blocks for a second at most, and only if a peer does not read.
 SideChannel::Connections::~Connections() {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
   const uint64_t deadline = base::now_ns() + kPatienceNs;
@@ -102,6 +108,7 @@ SideChannel::Connections::~Connections() {
         }
       }
     }
+    // A second for all together; poll() ends early where one of them fails, which flush() then sees.
   } while (!waiting.empty() && base::now_ns() < deadline &&
            ::poll(waiting.data(), waiting.size(), milliseconds_until(deadline, 1000)) != 0);
   for (Connection& connection : connections_) {
@@ -113,6 +120,7 @@ SideChannel::Connections::~Connections() {
   }
 }
 
+// EPOLLOUT only while something waits, or an idle socket would wake all the time.
 void SideChannel::Connections::watch(uint32_t peer) {
   const bool is_wanted = connections_[peer].has_output();
   if (!connections_[peer].is_open() || is_output_watched_[peer] == is_wanted) {
@@ -130,10 +138,12 @@ void SideChannel::Connections::watch(uint32_t peer) {
 }
 
 void SideChannel::Connections::step(int timeout_ms) {
+  // What does not fit is ready at the next call. After a signal (EINTR) nothing is: callers ask again.
   std::array<epoll_event, 64> ready{};
   const int n_ready = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), timeout_ms);
   for (int i = 0; i < n_ready; ++i) {
     const epoll_event& event = ready[static_cast<size_t>(i)];
+    // An earlier one of this batch may have ended it.
     if (event.data.u32 != kPendingMark && connections_[event.data.u32].is_open()) {
       serve(event.data.u32, (event.events & ~static_cast<uint32_t>(EPOLLOUT)) != 0);
     }
@@ -144,6 +154,7 @@ void SideChannel::Connections::serve(uint32_t peer, bool has_input) {
   Connection& connection = connections_[peer];
   connection.flush();
   if (has_input) {
+    // What came before the end first: a goodbye makes it an orderly one.
     const std::optional<int> ended = connection.receive();
     take_frames(peer);
     if (ended && connection.is_open()) {
@@ -156,6 +167,7 @@ void SideChannel::Connections::serve(uint32_t peer, bool has_input) {
 void SideChannel::Connections::take_frames(uint32_t peer) {
   while (connections_[peer].is_open()) {
     auto frame = connections_[peer].next();
+    // No frame of the protocol: the stream can't be found again, so that the connection ends.
     if (!frame) {
       end(peer, Event::Kind::lost, EPROTO);
     } else if (!*frame) {
@@ -175,6 +187,7 @@ void SideChannel::Connections::end(uint32_t peer, Event::Kind how, int errno_val
   if (is_gone_[peer]) {
     return;
   }
+  // First: what follows comes back here for others, and must not for this one.
   is_gone_[peer] = true;
   connections_[peer] = Connection();  // leaves the epoll set by being closed
   add_event({how, peer, 0, errno_value, {}}, false);
@@ -199,6 +212,7 @@ void SideChannel::Connections::queue(uint32_t peer, const FrameHeader& header, c
   if (!connection.is_open()) {
     return;
   }
+  // Its buffer is full: the peer has not read for long. Waiting would let one rank stop all others.
   if (!connection.queue(header, payload)) {
     if ((header.flags & kLatestOnly) == 0) {
       end(peer, Event::Kind::lost, ENOBUFS);
@@ -226,6 +240,7 @@ base::Result<void> SideChannel::Connections::send(uint32_t to, uint16_t kind, st
     return base::fail(EMSGSIZE);
   }
   if (to == rank_) {
+    // Copied: `bytes` is the caller's.
     add_event({Event::Kind::message, rank_, kind, 0, {bytes.begin(), bytes.end()}}, is_latest_only);
     return {};
   }
@@ -235,6 +250,7 @@ base::Result<void> SideChannel::Connections::send(uint32_t to, uint16_t kind, st
   const Payload payload = make_payload({bytes.begin(), bytes.end()});
   FrameHeader header{FrameType::message, is_latest_only ? kLatestOnly : uint8_t{0}, kind, to, 0};
   if (!is_root()) {
+    // One that is only of interest if it is new may be left out.
     if (!connections_[0].queue(header, payload) && !is_latest_only) {
       return base::fail(ENOBUFS);
     }
@@ -242,6 +258,7 @@ base::Result<void> SideChannel::Connections::send(uint32_t to, uint16_t kind, st
     watch(0);
     return {};
   }
+  // What a rank writes there is whom it is for; what rank 0 writes is whom it is from.
   header.rank = rank_;
   if (to == kEveryone) {
     queue_to_all_but(rank_, header, payload);
@@ -287,6 +304,7 @@ void SideChannel::Connections::add_event(Event event, bool is_latest_only) {
     }
   }
   event_bytes_ += event.bytes.size();
+  // Of this rank's own messages none is refused: it would end itself.
   const bool is_too_much = event.kind == Event::Kind::message && event_bytes_ > kMaxEventBytes && from != rank_;
   events_.push_back(std::move(event));
   event_is_latest_only_.push_back(is_latest_only);
@@ -302,6 +320,7 @@ void SideChannel::Connections::mark_pending(bool is_pending) {
   }
   is_marked_ = is_pending;
   uint64_t count = 1;
+  // Never blocks: the eventfd is non-blocking, and holds 0 or 1.
   const ssize_t done =
       is_pending ? ::write(pending_.get(), &count, sizeof count) : ::read(pending_.get(), &count, sizeof count);
   if (done != sizeof count && !failure_) {  // nobody who sleeps on the descriptor can be woken any more
@@ -311,8 +330,10 @@ void SideChannel::Connections::mark_pending(bool is_pending) {
   }
 }
 
+// A system call or two for each peer.
 uint64_t SideChannel::Connections::hosts_answering(uint32_t within_ms) const {
   uint64_t answering = 0;
+  // Bits of the answer.
   for (uint32_t peer = 0; peer < std::min<uint32_t>(n_ranks_, 64); ++peer) {
     if (connections_[peer].is_open() && is_host_answering(connections_[peer].fd(), within_ms)) {
       answering |= uint64_t{1} << peer;
@@ -326,6 +347,7 @@ std::vector<Event> SideChannel::Connections::poll() {
   mark_pending(false);
   event_is_latest_only_.clear();
   event_bytes_ = 0;
+  // In the order in which they came; of kLatestOnly messages the newest in the oldest one's place.
   return std::exchange(events_, {});
 }
 

@@ -18,6 +18,7 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+// A day.
 constexpr uint64_t kMaxTimeoutMs = 24ULL * 3600 * 1000;
 /// Ports that are made up lie here: below the range that Linux gives to outgoing connections.
 constexpr uint32_t kFirstMadeUpPort = 20'000;
@@ -52,6 +53,7 @@ std::string shown(const Variable& variable) {
   return fmt::format("{}={}{}", variable.name, printable(bytes, 60), bytes.size() > 60 ? "..." : "");
 }
 
+// All refusals here are EINVAL: what the program can do about them stands in the words.
 [[noreturn]] void refuse(const std::string& object, const std::string& why, const std::string& remedy) {
   throw base::Error(EINVAL, why, object, remedy);
 }
@@ -60,12 +62,14 @@ uint64_t number_in(const Variable& variable, uint64_t least, uint64_t most) {
   uint64_t value = 0;
   const std::string& text = variable.value;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  // No sign, no spaces, no other base: launchers write none.
   if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
     refuse(shown(variable), "read the number", fmt::format("it must be a decimal number from {} to {}", least, most));
   }
   return value;
 }
 
+// Refers to its arguments; run() once.
 class Reading {
  public:
   Reading(const Environment& environment, const ReadFile& read) : environment_(environment), read_(read) {}
@@ -86,6 +90,7 @@ class Reading {
  private:
   std::optional<Variable> get(const std::string& name) const {
     const auto found = environment_.find(name);
+    // An empty one counts as set: some variables mean something by it.
     return found == environment_.end() ? std::nullopt : std::optional<Variable>({found->first, found->second});
   }
 
@@ -101,6 +106,7 @@ class Reading {
   /// A number that several conventions give: they must agree.
   void agree(std::optional<Number>& known, const Variable& variable, uint64_t value, const char* what) const {
     const Number number{static_cast<uint32_t>(value), shown(variable)};
+    // Two launchers, one within the other: to guess would send ranks to different meetings.
     if (known && known->value != number.value) {
       refuse(fmt::format("{} and {}", known->source, number.source),
              fmt::format("find the {}: {} or {}", what, known->value, number.value),
@@ -174,6 +180,7 @@ class Reading {
   bool is_task_of_slurm() const { return get("SLURM_PROCID") && !is_rank_of_mpirun(); }
 
   void find_rank_and_size() {
+    // In the order of environment.h: what is found first decides, and later steps only fill in.
     take_rank("RINGBOLT_RANK");
     take_size("RINGBOLT_WORLD_SIZE");
     if (rank_.has_value() != size_.has_value()) {
@@ -214,6 +221,7 @@ class Reading {
     }
     config_.rank = rank_->value;
     config_.n_ranks = size_->value;
+    // For messages: people have to find the variable that they set.
     config_.source = rank_->source + ", " + size_->source;
   }
 
@@ -269,7 +277,8 @@ class Reading {
       }
       return false;
     }
-    // torchrun itself listens at that port, for its store.
+    // torchrun itself listens at that port, for its store. So all ranks take the next one, without a word between
+    // them.
     const bool is_taken = get("TORCHELASTIC_RUN_ID").has_value();
     const uint64_t number = number_in(*port, 1, is_taken ? 65534 : 65535) + (is_taken ? 1 : 0);
     meet_at({host->name, fmt::format("{}, {}", host->value, shown(*port))},
@@ -291,6 +300,7 @@ class Reading {
       refuse(shown(*nodes), "find rank 0: the list " + host.error().problem, "set RINGBOLT_COORDINATOR=HOST:PORT");
     }
     const auto step = is_own ? get("SLURM_STEP_ID") : first_of({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
+    // Job and step: two jobs on one machine meet at different ports, by all likelihood.
     meet_at_made_up(*nodes, *host, job->value + "." + (step ? step->value : ""));
     return true;
   }
@@ -329,6 +339,7 @@ class Reading {
       meet_at_made_up(*host, host->value, seed);
       return true;
     }
+    // 127.0.0.1 means another machine to each of them.
     for (const auto& [name, value] : environment_) {
       if (is_of_another_machine(name, value)) {
         refuse(shown(*cluster), fmt::format("find rank 0: the nodes share no machine ({}={})", name, value),
@@ -340,6 +351,7 @@ class Reading {
   }
 
   void find_coordinator() {
+    // Each takes nothing, or all; the first that does decides.
     const bool is_found = take_address(get("RINGBOLT_COORDINATOR")) || take_torchrun() ||
                           take_address(first_of({"JACCL_COORDINATOR", "MLX_JACCL_COORDINATOR"})) || take_ring() ||
                           take_local_mpi() || take_cluster() || take_slurm();
@@ -373,6 +385,7 @@ class Reading {
     }
     const auto secret = get("RINGBOLT_SECRET");
     const auto file = get("RINGBOLT_SECRET_FILE");
+    // Which one was meant can't be told, and a wrong secret looks like an attack.
     if (secret && file) {
       refuse("RINGBOLT_SECRET and RINGBOLT_SECRET_FILE", "find the secret", "set one of them");
     }
@@ -384,6 +397,7 @@ class Reading {
     }
     if (file) {
       try {
+        // The file's name may be shown, its contents never.
         config_.secret = read_(file->value, true);
       } catch (const base::Error& error) {
         throw base::Error(error.errno_value(), error.call(), shown(*file), "name a file with the secret, of mode 0600");

@@ -11,13 +11,14 @@ namespace ringbolt::bootstrap {
 
 /// Names and values of variables.
 using Environment = std::map<std::string, std::string>;
-/// This process's. Thread-safe as long as nobody changes it.
+/// This process's. Thread-safe as long as nobody changes it. A copy. Of a name that stands twice the first counts, as
+/// with getenv().
 Environment environment_of_process();
 
 /// Gives the text of a file that a variable names. Throws base::Error. `is_secret`: who may read the file counts.
 using ReadFile = std::function<std::string(const std::string& path, bool is_secret)>;
-/// The real one: regular files of up to kMaxMlxFileBytes; secrets must not be readable by all (mode o+r, o+w), are cut
-/// of one line end and not empty.
+/// The real one: regular files of up to kMaxMlxFileBytes; secrets must give others no permission at all (mode o=), are
+/// cut of one line end and not empty.
 std::string read_file(const std::string& path, bool is_secret);
 
 /// Where this rank meets the others, by the variables that launchers set. Pure, but for `read`.

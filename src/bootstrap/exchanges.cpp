@@ -17,6 +17,7 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+// How often rank 0 tells the others whom all wait for, at most.
 constexpr int kProgressMs = 100;
 constexpr size_t kNumberBytes = 4;  ///< of the exchange, in front of a share
 constexpr size_t kCountsBytes = 8;  ///< its number and that of the shares, in front of all shares
@@ -43,16 +44,21 @@ Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(
     return tl::unexpected(*failure_);
   }
   if (mine.size() > kMaxShareBytes) {
+    // The others would wait for this share for ever.
     fail(EMSGSIZE,
          fmt::format("rank {} gave {} bytes to all_gather, {} are the most", rank_, mine.size(), kMaxShareBytes),
          rank_);
     return tl::unexpected(*failure_);
   }
+  // From here on events do not make fd() readable. Cleared below; it tells add_event() not to wake the descriptor that
+  // the program sleeps on.
   current_ = which;
+  // Exchanges are counted alike on all ranks, so a rank that has left one out is noticed.
   ++n_exchanges_;
   result_.reset();
   mark_pending(false);
   n_told_ = 0;
+  // Until a roster says more.
   missing_ = "rank 0";
   if (is_root()) {
     Frame own{{FrameType::gather, 0, static_cast<uint16_t>(which), 0, 0}, *numbered(n_exchanges_, mine)};
@@ -68,6 +74,7 @@ Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(
            rank_);
       break;
     }
+    // 60 s for others is only a bound of the argument: events and the deadline end the wait.
     step(milliseconds_until(deadline_ns, is_root() ? kProgressMs : 60'000));
     tell_progress();
   }
@@ -81,6 +88,7 @@ Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(
 
 /// Rank 0: one more share, its own included.
 void SideChannel::Connections::take_share(uint32_t peer, Frame& frame) {
+  // From a rank that has proven itself: a bug, or another version. It is lost, not the group.
   if (frame.payload.size() < kNumberBytes || !is_exchange(frame.header.kind)) {
     end(peer, Event::Kind::lost, EPROTO);
     return;
@@ -91,6 +99,7 @@ void SideChannel::Connections::take_share(uint32_t peer, Frame& frame) {
   const uint32_t expected = current_ && !result_ ? n_exchanges_ : n_exchanges_ + 1;
   const bool is_first =
       std::none_of(shares_.begin(), shares_.end(), [](const auto& share) { return share.has_value(); });
+  // A second share of one rank, or one of another exchange: the ranks are out of step, which nothing mends.
   if (number != expected || shares_[peer]) {
     fail(EPROTO,
          fmt::format("rank {} called {} as its exchange {}, rank 0 is at {}", peer, name_of(which), number, expected),
@@ -106,6 +115,7 @@ void SideChannel::Connections::take_share(uint32_t peer, Frame& frame) {
     return;
   }
   frame.payload.erase(frame.payload.begin(), frame.payload.begin() + kNumberBytes);
+  // 16 MiB at most (kMaxShareBytes, which the connection has checked by the frame's length).
   shares_[peer] = std::move(frame.payload);
   finish_if_complete();
 }
@@ -124,6 +134,7 @@ void SideChannel::Connections::finish_if_complete() {
          kEveryone);
     return;
   }
+  // docs/formats/bootstrap.md: number, count, and the length in front of each share.
   std::vector<std::byte> all(kCountsBytes + 4 * size_t{n_ranks_});
   all.reserve(all.size() + total);
   base::put_le(std::span<std::byte>(all), 0, n_exchanges_);
@@ -133,6 +144,7 @@ void SideChannel::Connections::finish_if_complete() {
                  static_cast<uint32_t>(shares_[rank]->size()));
     all.insert(all.end(), shares_[rank]->begin(), shares_[rank]->end());
   }
+  // Before anything is sent: sending may end a peer, which must find the exchange complete.
   result_.emplace();
   for (auto& share : shares_) {
     result_->push_back(std::move(*share));
@@ -152,6 +164,7 @@ void SideChannel::Connections::take_from_rank(uint32_t peer, Frame& frame) {
     case FrameType::message:
       forward(peer, frame);
       return;
+    // Of a rank that gives up: all others hear it from fail() here, with its words.
     case FrameType::abort:
       fail(ECONNABORTED, printable(frame.payload, kMaxRefusalBytes), peer);
       return;
@@ -181,6 +194,7 @@ void SideChannel::Connections::take_from_root(Frame& frame) {
       }
       return;
     case FrameType::lost:
+      // kLostBytes of connections.cpp: errno, and 1 for a rank that left in order.
       if (frame.payload.size() == 8 && frame.header.rank < n_ranks_ && frame.header.rank != 0 &&
           frame.header.rank != rank_) {
         end(frame.header.rank, base::get_le<uint32_t>(frame.payload, 4) != 0 ? Event::Kind::left : Event::Kind::lost,
@@ -198,6 +212,7 @@ void SideChannel::Connections::take_from_root(Frame& frame) {
 void SideChannel::Connections::take_shares(const Frame& frame) {
   const std::span<const std::byte> payload(frame.payload);
   const size_t header = kCountsBytes + 4 * size_t{n_ranks_};
+  // Lengths are only read once there is room for all of them.
   if (payload.size() < header || !current_ || result_ || base::get_le<uint32_t>(payload, 0) != n_exchanges_ ||
       base::get_le<uint32_t>(payload, 4) != n_ranks_) {
     if (!failure_) {  // else it is the answer to an exchange that was given up here
@@ -209,6 +224,7 @@ void SideChannel::Connections::take_shares(const Frame& frame) {
   size_t at = header;
   for (uint32_t rank = 0; rank < n_ranks_; ++rank) {
     const size_t length = base::get_le<uint32_t>(payload, kCountsBytes + 4 * size_t{rank});
+    // `at` never goes beyond the end, so the difference does not wrap around.
     if (length > payload.size() - at) {
       end(0, Event::Kind::lost, EPROTO);
       return;
@@ -226,6 +242,7 @@ void SideChannel::Connections::fail(int errno_value, std::string text, uint32_t 
     return;
   }
   failure_ = Failure{errno_value, text};
+  // Shared by all connections: one copy for any number of ranks.
   const Payload payload = make_payload(as_payload(text));
   if (is_root()) {
     queue_to_all_but(except, {.type = FrameType::abort}, payload);

@@ -9,6 +9,7 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+// Two ranges of numbers on the wire; those between are no types.
 bool is_known(uint8_t type) {
   return (type >= static_cast<uint8_t>(FrameType::hello) && type <= static_cast<uint8_t>(FrameType::refused)) ||
          (type >= static_cast<uint8_t>(FrameType::roster) && type <= static_cast<uint8_t>(FrameType::goodbye));
@@ -18,6 +19,7 @@ bool is_known(uint8_t type) {
 
 std::array<std::byte, kHeaderBytes> emit(const FrameHeader& header) {
   std::array<std::byte, kHeaderBytes> out{};
+  // Layout: docs/formats/bootstrap.md.
   base::put_le<uint32_t>(out, 0, kMagic);
   base::put_le<uint8_t>(out, 4, static_cast<uint8_t>(header.type));
   base::put_le<uint8_t>(out, 5, header.flags);
@@ -31,6 +33,7 @@ base::Parsed<FrameHeader> parse_header(std::span<const std::byte> in, size_t mos
   if (in.size() < kHeaderBytes) {
     return base::refuse(0, fmt::format("{} bytes are no header", in.size()));
   }
+  // Words that follow the peer's name, as all of these.
   if (base::get_le<uint32_t>(in, 0) != kMagic) {
     return base::refuse(0, "does not speak Ringbolt's bootstrap protocol");
   }
@@ -52,8 +55,10 @@ void FrameReader::authenticate(const Key& key, size_t most_bytes) {
   most_bytes_ = most_bytes;
 }
 
+// At least 4 KiB. Good until the next call of any function here.
 std::span<std::byte> FrameReader::space() {
   constexpr size_t kLeastBytes = 4096;
+  // Memory at most doubles with what has really come, whatever a header announces.
   constexpr size_t kMostAheadBytes = size_t{1} << 20;
   if (begin_ == end_) {
     begin_ = end_ = 0;
@@ -72,6 +77,7 @@ std::span<std::byte> FrameReader::space() {
   return std::span(bytes_).subspan(end_);
 }
 
+// Nothing: more bytes have to come. An error: the stream is of no use any more.
 base::Parsed<std::optional<Frame>> FrameReader::next() {
   const auto have = std::span<const std::byte>(bytes_).subspan(begin_, held());
   if (have.size() < kHeaderBytes) {
@@ -88,10 +94,12 @@ base::Parsed<std::optional<Frame>> FrameReader::next() {
   if (!header) {
     return tl::unexpected(header.error());
   }
+  // A frame without a tag after the handshake could be anybody's.
   if (is_of_handshake(header->type) == authenticator_.has_value()) {
     return base::refuse(0, fmt::format("sent a frame of type {} out of turn", static_cast<int>(header->type)));
   }
   const size_t bare = kHeaderBytes + header->length;
+  // No overflow: parse_header() has bounded the length.
   wanted_ = bare + (authenticator_ ? kTagBytes : 0);
   if (have.size() < wanted_) {
     return std::nullopt;
@@ -100,6 +108,7 @@ base::Parsed<std::optional<Frame>> FrameReader::next() {
                                                  have.subspan(bare, kTagBytes))) {
     return base::refuse(0, "sent a frame whose tag is wrong");
   }
+  // A copy: the buffer is used again, and may move.
   Frame frame{*header, {have.begin() + kHeaderBytes, have.begin() + static_cast<std::ptrdiff_t>(bare)}};
   begin_ += wanted_;
   wanted_ = kHeaderBytes;

@@ -29,6 +29,7 @@ inline constexpr size_t kMaxHandshakeBytes = 512;
 inline constexpr size_t kMaxToRootBytes = kMaxShareBytes + 4;
 inline constexpr size_t kMaxFromRootBytes = kMaxGatheredBytes + 8 + size_t{4} * kMaxRanks;
 
+/// The numbers are those on the wire; of handshake frames 1 to 15, of others from 16 on.
 enum class FrameType : uint8_t {
   // Of the handshake, without a tag.
   hello = 1,      ///< to rank 0: who calls
@@ -53,6 +54,7 @@ constexpr bool is_of_handshake(FrameType type) { return type <= FrameType::refus
 /// The newest of these of one sender and kind takes the place of an older one that has not been sent.
 inline constexpr uint8_t kLatestOnly = 1;
 
+/// Little-endian on the wire, behind the magic.
 struct FrameHeader {
   FrameType type = FrameType::hello;
   uint8_t flags = 0;
@@ -74,7 +76,8 @@ struct Frame {
 };
 
 /// Makes frames of the bytes of a stream. Any bytes are safe. Memory grows with what has arrived, not with what a
-/// header promises. Not thread-safe.
+/// header promises. Not thread-safe. Owns what has arrived and not been taken: at most one frame more than its
+/// longest one.
 class FrameReader {
  public:
   /// Until authenticate(): frames of the handshake only, without tags.

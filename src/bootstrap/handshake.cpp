@@ -8,7 +8,8 @@
 namespace ringbolt::bootstrap {
 namespace {
 
-// What MACs of a handshake stand for. One can't be passed off as another.
+// What MACs of a handshake stand for. One can't be passed off as another. Each is part of what its MAC is over
+// (mac_of()).
 constexpr const char* kProofOfCaller = "proof of the caller";
 constexpr const char* kProofOfRoot = "proof of rank 0";
 constexpr const char* kKeyToRoot = "key to rank 0";
@@ -24,7 +25,9 @@ const char* about_secret(bool has_secret) { return has_secret ? "has a secret" :
 
 }  // namespace
 
+// Words that complete "<peer> ..." when the caller is to be refused; nothing: go on.
 std::optional<std::string> AnsweringHandshake::take(const Frame& frame, Connection& connection) {
+  // Each once, in this order; all else is out of turn.
   if (frame.header.type == FrameType::hello && hello_bytes_.empty()) {
     return take_hello(frame, connection);
   }
@@ -40,6 +43,7 @@ std::optional<std::string> AnsweringHandshake::take_hello(const Frame& frame, Co
     return hello.error().text();
   }
   hello_ = std::move(*hello);
+  // As it came: the MAC is over these bytes, and not over what was understood of them.
   hello_bytes_ = frame.payload;
   if (hello_.first_version > kVersion || hello_.last_version < kVersion) {
     return fmt::format("speaks versions {} to {} of the bootstrap protocol, rank 0 speaks {}", hello_.first_version,
@@ -56,9 +60,11 @@ std::optional<std::string> AnsweringHandshake::take_hello(const Frame& frame, Co
 }
 
 std::optional<std::string> AnsweringHandshake::take_proof(const Frame& frame) {
+  // In a time that does not depend on where they differ.
   if (!is_equal(mac_of(*key_, kProofOfCaller, hello_bytes_, challenge_bytes_), frame.payload)) {
     return fmt::format("calls itself rank {} and has another secret", hello_.rank);
   }
+  // Only after the proof: a stranger learns no group's name.
   if (hello_.group != config_->group) {
     return fmt::format("is rank {} of group \"{}\", this is group \"{}\"", hello_.rank, hello_.group, config_->group);
   }
@@ -66,8 +72,10 @@ std::optional<std::string> AnsweringHandshake::take_proof(const Frame& frame) {
   return std::nullopt;
 }
 
+// Both keys are made of both nonces: frames of an earlier connection don't fit.
 void AnsweringHandshake::welcome(Connection& connection) const {
   send(connection, FrameType::welcome, bytes_of(mac_of(*key_, kProofOfRoot, hello_bytes_, challenge_bytes_)));
+  // The welcome goes first; what follows carries tags.
   connection.flush();
   connection.authenticate(mac_of(*key_, kKeyToRoot, hello_bytes_, challenge_bytes_),
                           mac_of(*key_, kKeyFromRoot, hello_bytes_, challenge_bytes_), kMaxToRootBytes);
@@ -101,6 +109,7 @@ CallingHandshake::Outcome CallingHandshake::take(const Frame& frame, Connection&
           !is_equal(mac_of(*key_, kProofOfRoot, hello_bytes_, challenge_bytes_), frame.payload)) {
         return end(Outcome::strange, "answers as rank 0 and can't prove it: it has another secret");
       }
+      // What follows the welcome is read with tags: the reader has not looked at it yet.
       connection.authenticate(mac_of(*key_, kKeyFromRoot, hello_bytes_, challenge_bytes_),
                               mac_of(*key_, kKeyToRoot, hello_bytes_, challenge_bytes_), kMaxFromRootBytes);
       return Outcome::done;
@@ -115,6 +124,7 @@ CallingHandshake::Outcome CallingHandshake::take_challenge(const Frame& frame, C
   if (!challenge || !challenge_bytes_.empty()) {
     return end(Outcome::strange, challenge ? "challenged twice" : challenge.error().text());
   }
+  // For good: to call again changes nothing.
   if (challenge->has_secret != hello_.has_secret) {
     return end(Outcome::refused, fmt::format("this rank {}, rank 0 {}", about_secret(hello_.has_secret),
                                              about_secret(challenge->has_secret)));

@@ -11,6 +11,7 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+// Offsets in the payload, docs/formats/bootstrap.md.
 constexpr size_t kFirstVersionAt = 0;
 constexpr size_t kLastVersionAt = 2;
 constexpr size_t kFlagsAt = 4;
@@ -21,6 +22,7 @@ constexpr size_t kNonceAt = 24;
 constexpr size_t kGroupLengthAt = kNonceAt + kNonceBytes;
 constexpr size_t kGroupAt = kGroupLengthAt + 1;
 constexpr size_t kChallengeNonceAt = 8;
+// A bit of the flags; others are refused, so that a later version can't be misread.
 constexpr uint32_t kHasSecret = 1;
 
 static_assert(kGroupAt == 57 && kChallengeNonceAt + kNonceBytes == kChallengeBytes);
@@ -47,15 +49,18 @@ std::vector<std::byte> emit(const Hello& hello) {
 }
 
 base::Parsed<Hello> parse_hello(std::span<const std::byte> payload) {
+  // Both versions are readable in each version of the format: their places never change.
   if (payload.size() < 4) {
     return base::refuse(0, "sent a greeting that is too short");
   }
   Hello hello;
   hello.first_version = base::get_le<uint16_t>(payload, kFirstVersionAt);
   hello.last_version = base::get_le<uint16_t>(payload, kLastVersionAt);
+  // The caller of this sees that by the versions, and says so.
   if (hello.first_version > kVersion || hello.last_version < kVersion) {
     return hello;
   }
+  // The first comparison makes the read in the second one safe.
   if (payload.size() < kGroupAt || payload.size() != kGroupAt + base::get_le<uint8_t>(payload, kGroupLengthAt) ||
       payload.size() > kGroupAt + kMaxGroupNameBytes) {
     return base::refuse(0, fmt::format("sent a greeting of {} bytes", payload.size()));
@@ -86,6 +91,7 @@ std::vector<std::byte> emit(const Challenge& challenge) {
 }
 
 base::Parsed<Challenge> parse_challenge(std::span<const std::byte> payload) {
+  // Exactly: this side has offered the version, so that it knows the length.
   if (payload.size() != kChallengeBytes) {
     return base::refuse(0, fmt::format("sent a challenge of {} bytes", payload.size()));
   }

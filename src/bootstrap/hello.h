@@ -15,6 +15,7 @@ namespace ringbolt::bootstrap {
 
 inline constexpr uint16_t kVersion = 1;
 inline constexpr size_t kMaxGroupNameBytes = 64;
+// Bytes of words: what is longer is cut.
 inline constexpr size_t kMaxRefusalBytes = 400;
 inline constexpr size_t kChallengeBytes = 40;
 
@@ -23,6 +24,7 @@ struct Hello {
   uint16_t first_version = kVersion;  ///< the oldest that the caller speaks
   uint16_t last_version = kVersion;   ///< the newest
   bool has_secret = false;
+  // As the caller says: proven by nothing but the group's secret.
   uint32_t rank = 0;
   uint32_t n_ranks = 0;
   uint64_t incarnation = 0;  ///< of the process: random
@@ -32,7 +34,8 @@ struct Hello {
 };
 
 std::vector<std::byte> emit(const Hello& hello);
-/// Of another version only the versions are read.
+/// Of another version only the versions are read. Any bytes are safe; so with the challenge. The rank is not checked
+/// against anything.
 base::Parsed<Hello> parse_hello(std::span<const std::byte> payload);
 
 struct Challenge {

@@ -14,10 +14,12 @@ namespace {
 
 using base::Json;
 
+// Of lists: the table, a row, a cell.
 constexpr int kMaxDepth = 3;
 constexpr size_t kMaxDeviceBytes = 63;  // IBV_SYSFS_NAME_MAX, with its final zero, is 64
 
 std::string place_of(std::string_view format, size_t row, size_t column) {
+  // The formats are constants of ours (problem_of()'s callers): no text of a file gets here.
   return fmt::format(fmt::runtime(format), row, column);
 }
 
@@ -33,6 +35,7 @@ std::string join(const Json& list, std::string_view indent, std::string_view sep
 
 const std::string& word_of(const Json& value, const std::string& place, size_t most_bytes) {
   const std::string& text = base::text_of(value, place);
+  // No quotes and backslashes, so that a word looks the same in a file and in an environment.
   const bool is_word =
       std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; });
   if (text.empty() || text.size() > most_bytes || !is_word) {
@@ -75,6 +78,7 @@ base::Parsed<JacclDevices> parse_jaccl_devices(std::string_view text) {
     for (const Json& row : base::list(json, "the file", 1, kMaxMlxRanks)) {
       const size_t i = devices.cells.size();
       const std::string place = fmt::format("[{}]", i);
+      // Said here, with the place, though problem_of() would find it too.
       if (!row.is_array() || row.size() != json.size()) {
         base::stop(place,
                    fmt::format("is no list of {} cells, one for each row: the table must be square", json.size()));
@@ -134,6 +138,7 @@ std::vector<std::string> warnings(const JacclDevices& devices) {
     std::set<std::string> seen;
     for (size_t j = 0; j < devices.cells[i].size(); ++j) {
       for (const std::string& device : devices.cells[i][j]) {
+        // Which leads everywhere.
         if (device != base::kOverlayDevice && !seen.insert(device).second) {
           lines.push_back(
               fmt::format("[{}][{}]: {} occurs twice among the devices of rank {}: one cable leads to one "

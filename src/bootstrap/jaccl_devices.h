@@ -27,6 +27,7 @@ inline constexpr size_t kMaxMlxFileBytes = size_t{4} << 20;
 /// Reads [[null, "rdma_en2"], [["rdma_en3"], null]]: cells are null, a name or a list of names. Any bytes are safe.
 /// Refuses, by place ("[2][1]"): what is not square, a device of a rank towards itself, a pair with different numbers
 /// of rails in both directions, a file in which all is null (but for the [[null]] of one rank), and an empty list.
+/// Pure. Thread-safe.
 base::Parsed<JacclDevices> parse_jaccl_devices(std::string_view text);
 
 /// In the same form, a name alone for one rail. What it writes parses to the same.

@@ -12,12 +12,15 @@ namespace {
 
 using base::Json;
 
+// Nesting is bounded before the tree is built: the parser recurses.
 constexpr int kMaxDepth = 5;  // {"hosts": [{"rdma": [["rdma_en2"]]}]}
+// Bounds on what a file of a stranger makes this hold; far beyond what MLX writes.
 constexpr size_t kMaxWordBytes = 255;
 constexpr size_t kMaxAddresses = 64;
 constexpr size_t kMaxEnvs = 256;
 constexpr size_t kMaxEnvBytes = 4096;
 
+// Printable: what it says is shown to people.
 std::string env_of(const Json& value, const std::string& place) {
   const std::string& text = base::text_of(value, place);
   const size_t equals = text.find('=');
@@ -44,6 +47,8 @@ MlxHost host_of(const Json& value, const std::string& place, size_t n_hosts) {
     // MLX itself writes an empty row for hosts without devices: as none.
     if (!base::list(value["rdma"], rdma, 0, kMaxMlxRanks).empty()) {
       auto& cells = host.rdma.emplace();
+      // A cell for each host: the rows together are a square table. The cell of the host itself is there too;
+      // problem_of() sees to it that it is empty.
       for (const Json& cell : base::list(value["rdma"], rdma, n_hosts, n_hosts)) {
         cells.push_back(cell_of(cell, fmt::format("{}[{}]", rdma, cells.size())));
       }
@@ -57,6 +62,7 @@ bool is_jaccl(std::string_view backend) { return backend == "jaccl" || backend =
 void check_rdma(const MlxHostfile& file) {
   const auto has_rdma = [](const MlxHost& host) { return host.rdma.has_value(); };
   const auto n_with = std::count_if(file.hosts.begin(), file.hosts.end(), has_rdma);
+  // Backends other than JACCL use no devices, and one host has nobody to reach.
   if (n_with == 0 && (!is_jaccl(file.backend) || file.hosts.size() == 1)) {
     return;
   }
@@ -67,6 +73,7 @@ void check_rdma(const MlxHostfile& file) {
                    ? fmt::format("field \"rdma\" is missing or empty, and backend \"{}\" needs it", file.backend)
                    : "field \"rdma\" is missing or empty, and other hosts have it");
   }
+  // All hosts have a row here, so that devices() has a value.
   if (std::string problem = problem_of(*file.devices(), "hosts[{}].rdma[{}]"); !problem.empty()) {
     base::stop("", problem);
   }
@@ -86,6 +93,7 @@ MlxHostfile hostfile_of(const Json& json) {
       }
     }
   }
+  // MLX reads both forms, an object and a bare list of hosts.
   const Json& hosts = file.is_object ? base::field(json, "the file", "hosts") : json;
   for (const Json& host : base::list(hosts, "hosts", 1, kMaxMlxRanks)) {
     file.hosts.push_back(host_of(host, fmt::format("hosts[{}]", file.hosts.size()), hosts.size()));
@@ -118,6 +126,7 @@ std::string lines_of(const Json& list, const std::string& indent) {
 }
 
 template <class T, class Read>
+// Bounded in bytes before it is parsed. Refusals inside are exceptions of base::stop(), caught here and nowhere else.
 base::Parsed<T> read(std::string_view text, int max_depth, Read of) {
   if (text.size() > kMaxMlxFileBytes) {
     return base::refuse(0, fmt::format("is longer than {} bytes", kMaxMlxFileBytes));
@@ -133,6 +142,7 @@ MlxRingfile ringfile_of(const Json& json) {
   MlxRingfile file;
   for (const Json& row : base::list(json, "the file", 1, kMaxMlxRanks)) {
     const std::string place = fmt::format("[{}]", file.ranks.size());
+    // Stays valid: no row is added while this one is filled.
     auto& addresses = file.ranks.emplace_back();
     for (const Json& entry : base::list(row, place, 1, kMaxAddresses)) {
       const std::string at = fmt::format("{}[{}]", place, addresses.size());
@@ -153,6 +163,7 @@ std::optional<HostPort> MlxHostfile::coordinator() const {
   if (hosts.empty() || hosts[0].ips.empty()) {
     return std::nullopt;
   }
+  // MLX's convention: rank 0 is the coordinator, at its first address.
   return HostPort{hosts[0].ips[0], kMlxCoordinatorPort};
 }
 
@@ -184,6 +195,7 @@ std::string to_text(const MlxHostfile& file) {
 }
 
 base::Parsed<MlxRingfile> parse_mlx_ringfile(std::string_view text) {
+  // [["10.0.0.1:5000"]]
   constexpr int kRingDepth = 2;
   return read<MlxRingfile>(text, kRingDepth, ringfile_of);
 }

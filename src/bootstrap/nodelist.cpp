@@ -19,6 +19,7 @@ std::string_view first_number(std::string_view ranges) { return ranges.substr(0,
 base::Parsed<std::string> first_host_of(std::string_view nodelist) {
   constexpr size_t kMostBytes = 255;
   std::string host;
+  // Of each bracket the first number, with its leading zeros: hosts are named with them.
   for (size_t at = 0; at < nodelist.size() && nodelist[at] != ','; ++at) {
     if (nodelist[at] != '[') {
       host += nodelist[at];

@@ -11,6 +11,7 @@
 #include "bootstrap/environment.h"
 #include "bootstrap/jaccl_devices.h"
 
+// POSIX (environ(7)); no header declares it without _GNU_SOURCE.
 extern char** environ;
 
 namespace ringbolt::bootstrap {
@@ -28,6 +29,7 @@ Environment environment_of_process() {
 }
 
 std::string read_file(const std::string& path, bool is_secret) {
+  // Longer ones are another file by mistake.
   constexpr size_t kMaxSecretBytes = 4096;
   const size_t most_bytes = is_secret ? kMaxSecretBytes : kMaxMlxFileBytes;
   // O_NONBLOCK: a FIFO in the place of the file must not hang us.
@@ -39,10 +41,12 @@ std::string read_file(const std::string& path, bool is_secret) {
   if (!S_ISREG(status.st_mode)) {
     throw base::Error(S_ISDIR(status.st_mode) ? EISDIR : EINVAL, "read", path, "give a regular file");
   }
+  // Of the open file, so that it can't be another one by the time it is read.
   if (is_secret && (status.st_mode & (S_IRWXO)) != 0) {
     throw base::Error(EACCES, fmt::format("keep the secret: the file has mode {:04o}", status.st_mode & 07777), path,
                       "everybody may use it: chmod 600");
   }
+  // One more than allowed tells a file that is too long.
   std::string text(most_bytes + 1, '\0');
   size_t length = 0;
   while (length < text.size()) {
@@ -60,6 +64,7 @@ std::string read_file(const std::string& path, bool is_secret) {
   }
   text.resize(length);
   if (is_secret) {
+    // One line end of either kind: editors append it.
     for (const char end : {'\n', '\r'}) {
       if (!text.empty() && text.back() == end) {
         text.pop_back();

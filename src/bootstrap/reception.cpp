@@ -16,10 +16,13 @@ namespace ringbolt::bootstrap {
 namespace {
 
 constexpr uint64_t kMsNs = 1'000'000;
+// Four times a second at most, or a thousand ranks would get a million of them.
 constexpr uint64_t kRosterPeriodNs = 250 * kMsNs;
+// For one who is refused to read why: closing over what it has sent would reset the connection.
 constexpr uint64_t kRefusedLingerNs = 1'000 * kMsNs;
-/// Besides one for each rank.
+/// Callers that have proven nothing yet, besides one for each rank; each holds a descriptor.
 constexpr size_t kMaxStrangers = 64;
+// An error message stays readable however many strangers call.
 constexpr size_t kMaxRefusalsToldOf = 8;
 
 }  // namespace
@@ -27,6 +30,7 @@ constexpr size_t kMaxRefusalsToldOf = 8;
 Reception::Reception(const Config& config, const Key& key, uint64_t deadline_ns)
     : config_(config), key_(key), members_(config.n_ranks) {
   if (config.listening_fd >= 0) {
+    // Not owned.
     listening_fds_.push_back(config.listening_fd);
     where_ = "an inherited socket";
   } else {
@@ -43,6 +47,7 @@ std::vector<Connection> Reception::run(uint64_t deadline_ns) {
     if (base::now_ns() >= deadline_ns) {
       fail(ETIMEDOUT, n_joined_ == 1 ? "none of the others has come" : "not come: rank " + list_ranks(missing()));
     }
+    // At least every most_wait_ms(), which bounds each wait below.
     if (is_called_off(config_)) {
       fail(ECANCELED, "the meeting is called off; not come: rank " + list_ranks(missing()));
     }
@@ -55,6 +60,7 @@ std::vector<Connection> Reception::run(uint64_t deadline_ns) {
   for (uint32_t rank = 1; rank < config_.n_ranks; ++rank) {
     members_[rank].connection.queue({.type = FrameType::start}, nothing);
     members_[rank].connection.flush();
+    // What did not leave yet is sent by their new owner.
     connections[rank] = std::move(members_[rank].connection);
   }
   return connections;
@@ -66,19 +72,23 @@ void Reception::wait(uint64_t deadline_ns) {
   uint64_t until = std::min(deadline_ns, n_told_ == n_joined_ ? UINT64_MAX : next_roster_ns_);
   const bool is_accepting = base::now_ns() >= accept_again_ns_;
   for (const int fd : listening_fds_) {
+    // poll() passes over negative ones, and places stay what they are.
     waiting.push_back({is_accepting ? fd : -1, POLLIN, 0});
   }
   until = is_accepting ? until : std::min(until, accept_again_ns_);
   for (uint32_t rank = 1; rank < config_.n_ranks; ++rank) {
     const Connection& connection = members_[rank].connection;
+    // -1 for those who are not here yet, which poll(2) passes over.
     waiting.push_back({connection.fd(), static_cast<short>(POLLIN | (connection.has_output() ? POLLOUT : 0)), 0});
   }
+  // New ones are put behind these, below.
   const size_t n_callers = callers_.size();
   for (const Caller& caller : callers_) {
     until = std::min(until, caller.deadline_ns);
     waiting.push_back(
         {caller.connection.fd(), static_cast<short>(POLLIN | (caller.connection.has_output() ? POLLOUT : 0)), 0});
   }
+  // Timed out, or a signal: the caller looks at deadlines in either case.
   if (::poll(waiting.data(), waiting.size(), milliseconds_until(until, most_wait_ms(config_))) <= 0) {
     return;
   }
@@ -88,6 +98,7 @@ void Reception::wait(uint64_t deadline_ns) {
       serve_member(rank);
     }
   }
+  // A list: serving one neither moves nor removes others. drop_finished() removes them later.
   auto caller = callers_.begin();
   for (size_t i = 0; i < n_callers; ++i, ++at, ++caller) {
     if (waiting[at].revents != 0) {
@@ -106,6 +117,7 @@ void Reception::accept_all(int listening_fd) {
   for (int i = 0; i < kMostAtOnce; ++i) {
     Accepted accepted = accept_from(listening_fd);
     if (accepted.error == EMFILE || accepted.error == ENFILE || accepted.error == ENOBUFS || accepted.error == ENOMEM) {
+      // The listening socket would stay readable, and poll() return at once.
       accept_again_ns_ = base::now_ns() + 50 * kMsNs;
       return;
     }
@@ -115,6 +127,7 @@ void Reception::accept_all(int listening_fd) {
     if (accepted.error != 0) {
       continue;  // a connection that has ended before it was taken
     }
+    // So however many strangers call, each rank finds a place.
     if (callers_.size() >= kMaxStrangers + config_.n_ranks) {
       callers_.pop_front();  // the one who has been silent longest; a rank calls again
     }
@@ -144,6 +157,7 @@ void Reception::serve(Caller& caller, bool has_input) {
     }
   }
   caller.connection.flush();
+  // Its end is looked at after its frames; drop_finished() closes it.
   if (ended) {
     caller.deadline_ns = 0;
   }
@@ -178,14 +192,17 @@ void Reception::admit(Caller& caller) {
     contradiction =
         fmt::format("calls itself rank {}, and so does {}", hello.rank, members_[hello.rank].connection.peer());
   }
+  // It has the secret: no stranger, but a job that was started wrongly, which no waiting mends.
   if (!contradiction.empty()) {
     const std::string who = caller.connection.peer();
     dismiss(caller, contradiction);
     fail(EINVAL, fmt::format("{} {}", who, contradiction));
   }
   Member& member = members_[hello.rank];
+  // One that calls again, since its first connection broke unnoticed, takes its own place.
   n_joined_ += member.connection.is_open() ? 0U : 1U;
   caller.handshake.welcome(caller.connection);
+  // The older connection of this rank, if there was one, is closed by being overwritten.
   member = {std::move(caller.connection), hello.incarnation};
   caller.connection = Connection();
 }
@@ -195,6 +212,7 @@ void Reception::serve_member(uint32_t rank) {
   connection.flush();
   const std::optional<int> ended = connection.receive();
   const auto frame = connection.next();
+  // Only output was possible.
   if (!ended && frame && !*frame) {
     return;
   }
@@ -209,13 +227,16 @@ void Reception::serve_member(uint32_t rank) {
   }
   const std::string others = list_ranks(missing());
   connection = Connection();
+  // For the words of fail(), which does not return.
   --n_joined_;
+  // One rank that is lost now ends the meeting: it would be missing in the first exchange anyhow.
   fail(ECONNRESET, why + "; not come: rank " + others);
 }
 
 void Reception::drop_finished() {
   const uint64_t now = base::now_ns();
   for (Caller& caller : callers_) {
+    // 0: it has ended.
     if (caller.connection.is_open() && !caller.is_refused && now >= caller.deadline_ns && caller.deadline_ns != 0) {
       dismiss(caller, fmt::format("did not say within {} ms who it is", config_.handshake_timeout_ms));
     }
@@ -232,6 +253,7 @@ void Reception::tell_roster() {
   n_told_ = n_joined_;
   next_roster_ns_ = now + kRosterPeriodNs;
   std::vector<std::byte> mask((config_.n_ranks + 7) / 8);
+  // Rank 0 is here. Bit r mod 8 of byte r / 8 is rank r.
   mask[0] |= std::byte{1};
   for (uint32_t rank = 1; rank < config_.n_ranks; ++rank) {
     if (members_[rank].connection.is_open()) {
@@ -242,6 +264,7 @@ void Reception::tell_roster() {
   for (Member& member : members_) {
     if (member.connection.is_open()) {
       member.connection.queue({.type = FrameType::roster}, payload);
+      // Once, without waiting: who does not read now finds out when the connection ends.
       member.connection.flush();
     }
   }

@@ -14,6 +14,7 @@ SideChannel SideChannel::join(const Config& config) {
   check(config);
   prepare_cryptography();
   const Key key = key_of(config.secret);
+  // One deadline for all of it, name service included.
   const uint64_t deadline_ns = base::now_ns() + config.timeout_ms * 1'000'000;
   std::vector<Connection> connections(config.n_ranks);
   if (config.n_ranks > 1 && config.rank == 0) {

@@ -43,7 +43,8 @@ inline constexpr uint32_t kEveryone = UINT32_MAX;
 /// exchanges in which all take part, then for messages during the group's life. Format: docs/formats/bootstrap.md.
 ///
 /// If rank 0 is lost, all others are lost to each other: only that is reported, and nothing can be sent any more.
-/// Move-only. Not thread-safe: one thread at a time, for all functions.
+/// Move-only. Not thread-safe: one thread at a time, for all functions. One that was moved from can only be destroyed
+/// or assigned to.
 class SideChannel {
  public:
   /// Blocks until all ranks have come, config.timeout_ms at most. Ranks may come in any order. Throws base::Error, on

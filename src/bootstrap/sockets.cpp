@@ -22,6 +22,7 @@ namespace ringbolt::bootstrap {
 namespace {
 
 std::string describe(const Address& address) {
+  // Numeric, so that no name server is asked.
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
   if (::getnameinfo(address.get(), address.length, host.data(), host.size(), port.data(), port.size(),
@@ -30,6 +31,7 @@ std::string describe(const Address& address) {
   }
   const std::string_view text(host.data());
   constexpr std::string_view kMapped = "::ffff:";
+  // A socket for both families shows IPv4 peers as mapped addresses (ipv6(7)).
   const bool is_mapped = text.substr(0, kMapped.size()) == kMapped && text.find('.') != std::string_view::npos;
   const std::string plain(is_mapped ? text.substr(kMapped.size()) : text);
   return plain.find(':') == std::string::npos ? fmt::format("{}:{}", plain, port.data())
@@ -61,8 +63,10 @@ void set_port(Address& address, uint16_t port) {
   }
 }
 
+// Where an option is not to be had, all works without it.
 void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
+// getsockname() of a bound socket can't fail; 0 would be told as the port.
 uint16_t port_of(int fd) {
   Address own;
   ::getsockname(fd, own.get(), &own.length);
@@ -72,6 +76,7 @@ uint16_t port_of(int fd) {
 
 /// Adds a socket that listens at `address`. An errno or 0.
 int listen_at(Address address, bool is_dual, Listening& listening) {
+  // Of several addresses all listen at the port that the first one got.
   if (listening.port != 0) {
     set_port(address, listening.port);
   }
@@ -79,8 +84,10 @@ int listen_at(Address address, bool is_dual, Listening& listening) {
   if (!fd.is_open()) {
     return errno;
   }
+  // Connections of an earlier run may be in TIME_WAIT at this port (socket(7)).
   set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.get()->sa_family == AF_INET6) {
+    // Else it would take IPv4's port, too, and the second socket would find it taken.
     set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, is_dual ? 0 : 1);
   }
   if (::bind(fd.get(), address.get(), address.length) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
@@ -98,7 +105,9 @@ int listen_at_each(const Resolved& resolved, Listening& listening) {
   int error = resolved.error == 0 ? EADDRNOTAVAIL : resolved.error;
   for (const Address& address : resolved.addresses) {
     const int failed = listen_at(address, false, listening);
+    // One address that works makes up for others that don't, as a host's name may have addresses of other families.
     error = failed == 0 || listening.sockets.empty() ? failed : error;
+    // To listen at some of the addresses alone would split the ranks between two programs.
     if (failed == EADDRINUSE) {
       return failed;
     }
@@ -146,7 +155,10 @@ Listening Listening::open(const std::string& host, uint16_t port, const std::str
     problem = resolved.problem;
   } else {
     error = listen_at_each(resolve(host, port, host != "localhost", deadline_ns, look_up), listening);
+    // Not after EADDRINUSE: everywhere the port would be taken as well, or be somebody else's.
     if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT) {
+      // `host` is the others' word for this machine, behind an address translation, say. One socket for both
+      // families; without IPv6 in the kernel one for IPv4.
       error = listen_at(any_address(AF_INET6, port), true, listening);
       if (error != 0 && error != EADDRINUSE) {
         error = listen_at(any_address(AF_INET, port), false, listening);
@@ -176,6 +188,7 @@ Listening Listening::everywhere() {
 Accepted accept_from(int listening_fd) {
   Accepted accepted;
   Address peer;
+  // Never blocks: EAGAIN when nobody waits (accept(2) allows both names).
   accepted.socket.reset(::accept4(listening_fd, peer.get(), &peer.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!accepted.socket.is_open()) {
     accepted.error = errno == EWOULDBLOCK ? EAGAIN : errno;
@@ -204,6 +217,7 @@ int connect_to(const Address& address, uint64_t deadline_ns, base::UniqueFd& out
   pollfd waiting{begun.socket.get(), POLLOUT, 0};
   int ready = 0;
   do {
+    // After a signal the rest of the time is waited for, not all of it again.
     ready = ::poll(&waiting, 1, milliseconds_until(deadline_ns, 2000));
   } while (ready < 0 && errno == EINTR);
   const int error = ready == 0 ? ETIMEDOUT : end_dialling(begun.socket.get());
@@ -224,6 +238,7 @@ Begun begin_dialling(const Address& at) {
     return begun;
   }
   set(begun.socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  // After a signal the connection goes on being made (connect(2)).
   if (::connect(begun.socket.get(), at.get(), at.length) != 0 && errno != EINPROGRESS && errno != EINTR) {
     begun.error = errno;
   }
@@ -248,12 +263,14 @@ Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
   dialled.problem = resolved.problem;
   dialled.advice = "correct the name of rank 0's host, or give its address";  // of what can't be looked up
   for (const Address& address : resolved.addresses) {
+    // 2 s for each address: a lost SYN is sent again after 1 s, and the next address may work at once.
     constexpr uint64_t kEachNs = 2'000'000'000;
     dialled.peer = describe(address);
     dialled.error = connect_to(address, std::min(deadline_ns, base::now_ns() + kEachNs), dialled.socket);
     if (dialled.error == 0) {
       return dialled;
     }
+    // Of the last address; the others were no better.
     dialled.problem = fmt::format("{}: {}", dialled.peer, base::reason_of(dialled.error));
     dialled.advice = base::tcp_advice(dialled.error);
   }
@@ -266,6 +283,7 @@ int milliseconds_until(uint64_t deadline_ns, int most_ms) {
     return 0;
   }
   return static_cast<int>(
+      // Rounded up, or poll() would return just before the deadline, and the caller spin.
       std::min<uint64_t>((deadline_ns - now + 999'999) / 1'000'000, static_cast<uint64_t>(most_ms)));
 }
 

@@ -36,6 +36,7 @@ struct Accepted {
   std::string peer;
   int error = 0;  ///< EAGAIN: nobody is waiting; EMFILE and the like: no descriptor is left
 };
+/// Does not block: the socket is non-blocking.
 Accepted accept_from(int listening_fd);
 
 /// A connection to `at`, or why there is none.
@@ -46,7 +47,9 @@ struct Dialled {
   std::string problem;  ///< "10.0.0.1:4000: Connection refused"
   std::string advice;   ///< what to do about it; empty: nothing is known
 };
-/// Tries the addresses of a host one after the other, each for up to 2 s. Blocks until `deadline_ns` (base::now_ns()).
+/// Tries the addresses of a host one after the other, each for up to 2 s. Blocks until `deadline_ns`
+/// (base::now_ns()). Without a socket `error` is not 0. A name is looked up anew each time: rank 0's machine may get
+/// its name later.
 Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up = &::getaddrinfo);
 
 /// A connection that has been begun and is made when the socket becomes writable, or why there is none.
@@ -60,7 +63,7 @@ Begun begin_dialling(const Address& at);
 /// Of one that has become writable, or has failed: an errno, 0 if it is made.
 int end_dialling(int fd);
 
-/// What poll(2) should wait for to reach `deadline_ns`: 0 to `most_ms`, rounded up.
+/// What poll(2) should wait for to reach `deadline_ns`: 0 to `most_ms`, rounded up. UINT64_MAX: most_ms.
 int milliseconds_until(uint64_t deadline_ns, int most_ms);
 
 }  // namespace ringbolt::bootstrap

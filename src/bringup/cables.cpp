@@ -12,6 +12,7 @@ Cables match_cables(const AllCards& cards, const Evidence& evidence) {
   Matching matching(cards, evidence);
   matching.take_matrix();
   matching.take_subnets();
+  // From the strongest evidence to the weakest: what one has matched, the next ones leave alone.
   matching.take_trials();
   return matching.finish();
 }

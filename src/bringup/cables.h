@@ -12,7 +12,8 @@
 /// Which port of which rank is cabled to which: by what the ends are, never by where they stand in a list.
 namespace ringbolt::bringup {
 
-/// One port of all: cards[rank][port].
+/// One port of all: cards[rank][port]. `port`: its place among the rank's cards, not the number that the device gives
+/// it.
 struct PortOfRank {
   uint32_t rank = 0;
   uint32_t port = 0;
@@ -66,11 +67,13 @@ using AllCards = std::vector<std::vector<PortCard>>;
 /// Decides by (1) the matrix: with one it alone says which ports are used, and where a pair of ranks has several, (2)
 /// and (3) say which belong together, and the order in the cells only if all reach all; (2) ports that have a subnet to
 /// themselves (subnets.h); (3) for what is left, trials that succeeded at both ends. A port that reaches several others
-/// at both ends is at a switch, not at a cable: a conflict. Pure, and the same on every rank.
+/// at both ends is at a switch, not at a cable: a conflict. Pure, and the same on every rank. Cards that
+/// parse_cards() has taken; any matrix and trials are safe. For all ranks to agree they must have the same cards and
+/// the same evidence.
 Cables match_cables(const AllCards& cards, const Evidence& evidence);
 
 /// What `rank` should try before match_cables() is asked again: pairs of its own ports and others' that (1) and (2)
-/// have left open, in order. Pure.
+/// have left open, in order. Pure. `rank` < cards.size().
 std::vector<TrialSuccess> trial_pairs(const AllCards& cards, const Evidence& evidence, uint32_t rank);
 
 /// "rank 2's rdma_en3", with the port's number if it is not 1.

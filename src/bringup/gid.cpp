@@ -9,6 +9,7 @@
 namespace ringbolt::bringup {
 namespace {
 
+// ::ffff:0:0/96 (RFC 4291, 2.5.5.2).
 constexpr size_t kIpv4At = 12;
 
 bool are_zero(const Gid& gid, size_t count) {
@@ -43,6 +44,7 @@ bool is_loopback(const Gid& gid) {
 
 bool is_routable(const Gid& gid) {
   if (is_ipv4(gid)) {
+    // 0.0.0.0/8 is no host's, and from 224 on are groups.
     return !is_link_local(gid) && !is_loopback(gid) && gid[kIpv4At] != 0 && gid[kIpv4At] < 224;
   }
   // Global unicast 2000::/3, unique local fc00::/7.

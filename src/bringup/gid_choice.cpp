@@ -9,9 +9,11 @@
 namespace ringbolt::bringup {
 namespace {
 
+// Compared with as text: empty slots are counted and not listed.
 constexpr const char* kEmptySlot = "the slot is empty";
 
 /// How good an entry is: the greater tuple is taken.
+// For a link that routers may be part of; of a cable all would do.
 struct Rank {
   bool is_in_subnet = false;
   bool is_v2 = false;
@@ -28,9 +30,11 @@ std::string flaw_of(const GidEntry& entry) {
   if (is_empty(entry.gid)) {
     return kEmptySlot;
   }
+  // Not known is no objection.
   if (entry.is_interface_up.has_value() && !*entry.is_interface_up) {
     return fmt::format("{} is of {}, which is down", text_of(entry.gid), entry.interface);
   }
+  // Multicast, the unspecified address and the like (RFC 4291, section 2.4).
   if (!is_routable(entry.gid) && !is_link_local(entry.gid) && !is_loopback(entry.gid)) {
     return fmt::format("{} is no address of one machine", text_of(entry.gid));
   }
@@ -45,6 +49,7 @@ const char* name_of_family(int family) {
 
 Rank rank_of(const GidEntry& entry, const std::optional<Subnet>& peers) {
   return {.is_in_subnet = peers.has_value() && peers->contains(entry.gid),
+          // Unknown types count as v2: libraries that tell none are of devices that have nothing else.
           .is_v2 = entry.type != GidType::kRoceV1,
           .family = family_of(entry.gid)};
 }
@@ -52,6 +57,7 @@ Rank rank_of(const GidEntry& entry, const std::optional<Subnet>& peers) {
 /// Why `entry` came after `chosen`.
 std::string disadvantage(const GidEntry& entry, const Rank& rank, const GidEntry& chosen, const Rank& best) {
   const std::string what = text_of(entry.gid);
+  // In the order of is_better(): the first difference is what decided.
   if (best.is_in_subnet && !rank.is_in_subnet) {
     return fmt::format("{} is not in the peer's subnet", what);
   }
@@ -79,6 +85,7 @@ std::string advantage(const Rank& best, const std::optional<Subnet>& peers) {
 }  // namespace
 
 void guess_types(std::vector<GidEntry>& table) {
+  // It does tell: what it left open is really unknown.
   if (std::ranges::any_of(table, [](const GidEntry& one) { return one.type != GidType::kUnknown; })) {
     return;
   }
@@ -89,6 +96,8 @@ void guess_types(std::vector<GidEntry>& table) {
     }
   }
   for (const auto& [gid, entries] : by_gid) {
+    // In the order of the table, which is that of indices. Devices with both versions list each address twice, v1
+    // first; once: the only version that there is.
     if (entries.size() == 2) {
       entries[0]->type = GidType::kRoceV1;
       entries[1]->type = GidType::kRoceV2;
@@ -115,6 +124,7 @@ GidChoice choose_gid(std::span<const GidEntry> table, const std::optional<Subnet
     }
     const std::string flaw = flaw_of(entry);
     choice.rejected.push_back(
+        // With a usable entry there is a chosen one: it is not null here.
         {entry.index, flaw.empty() ? disadvantage(entry, rank_of(entry, peers), *chosen, best) : flaw});
   }
   if (chosen == nullptr) {

@@ -10,7 +10,7 @@
 
 namespace ringbolt::bringup {
 
-/// One slot of a port's GID table.
+/// One slot of a port's GID table. A value; `index` is what ibv_ah_attr's sgid_index takes.
 struct GidEntry {
   uint8_t index = 0;
   Gid gid = {};
@@ -49,7 +49,7 @@ bool can_be_used(const GidEntry& entry);
 
 /// Wants, in this order: an IPv4 address, an IPv6 address that routers know, a link-local one; of each RoCE v2 (or an
 /// unknown type) rather than v1; all in the peer's subnet, if that is given and one is in it. Of equals the first. An
-/// entry whose interface is down, or of no address, is never taken. Pure.
+/// entry whose interface is down, or of no address, is never taken. Pure. Takes copies; the table may go.
 GidChoice choose_gid(std::span<const GidEntry> table, const std::optional<Subnet>& peers = std::nullopt);
 
 }  // namespace ringbolt::bringup

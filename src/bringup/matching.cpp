@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kGiveMatrix = "name the cables in a device matrix, or give each cable a subnet of its own";
 
 /// Where the card has the chosen address as an entry that `other` understands, that one.
+// RoCE v1 and v2 have entries of their own for one address, and a peer of the other version never answers.
 uint8_t index_for(const PortCard& card, GidType other) {
   const CardGid& chosen = card.chosen();
   const auto found = std::ranges::find_if(
@@ -21,11 +22,13 @@ uint8_t index_for(const PortCard& card, GidType other) {
 }
 
 /// The GIDs of two cards where no subnet says which.
+// One side moves, not both: or they might miss each other the other way around.
 std::pair<uint8_t, uint8_t> indices_alike(const PortCard& a, const PortCard& b) {
   const uint8_t of_a = index_for(a, b.chosen().type);
   return {of_a, of_a == a.gid_index ? index_for(b, a.chosen().type) : b.gid_index};
 }
 
+// An end that does not say how fast it is does not count.
 uint32_t slower(uint32_t a, uint32_t b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
 }  // namespace
@@ -54,11 +57,13 @@ void Matching::add(PortOfRank a, PortOfRank b, KnownBy known_by,
                    std::optional<std::pair<uint8_t, uint8_t>> gid_indices) {
   auto indices = gid_indices.value_or(indices_alike(card(a), card(b)));
   if (b.rank < a.rank) {
+    // `a` is always of the lower rank: all ranks must write down the same cable alike.
     std::swap(a, b);
     std::swap(indices.first, indices.second);
   }
   result_.cables.push_back(
       {a, b, indices.first, indices.second, slower(card(a).rate_mbps, card(b).rate_mbps), known_by});
+  // From here on no other evidence is heard about the two.
   matched_.insert(a);
   matched_.insert(b);
 }
@@ -68,6 +73,7 @@ void Matching::add(PortOfRank a, PortOfRank b, KnownBy known_by,
 bool Matching::has_matrix_shape() {
   const size_t n_ranks = cards_.size();
   bool is_square = evidence_.matrix.size() == n_ranks;
+  // A matrix of another shape is left out as a whole: part of it would be misread.
   for (const auto& row : evidence_.matrix) {
     is_square = is_square && row.size() == n_ranks;
   }
@@ -78,10 +84,12 @@ bool Matching::has_matrix_shape() {
   return is_square;
 }
 
+// Names that are not there are conflicts, and left out; the same device twice counts once.
 std::vector<PortOfRank> Matching::cell(uint32_t from, uint32_t to) {
   std::vector<PortOfRank> ports;
   for (const std::string& device : evidence_.matrix[from][to]) {
     const auto& own = cards_[from];
+    // Of a device with several ports the first: JACCL's files know no port numbers.
     const auto found = std::find_if(own.begin(), own.end(), [&](const PortCard& one) { return one.device == device; });
     if (found == own.end()) {
       std::string there;
@@ -110,6 +118,7 @@ void Matching::take_cells(uint32_t lower, uint32_t higher) {
   } else if (bundle.of_lower.size() == 1 && bundle.of_higher.size() == 1) {
     add(bundle.of_lower[0], bundle.of_higher[0], KnownBy::kMatrix);
   } else if (!bundle.of_lower.empty()) {
+    // Several cables between two ranks: the cell does not say which device meets which; subnets or trials do.
     bundles_.push_back(std::move(bundle));
   }
 }
@@ -132,6 +141,7 @@ void Matching::take_matrix() {
       return std::count(one.of_lower.begin(), one.of_lower.end(), port) != 0 ||
              std::count(one.of_higher.begin(), one.of_higher.end(), port) != 0;
     };
+    // For the report alone: such a port is left to nobody, since may_pair() wants a bundle.
     if (!is_matched(port) && std::none_of(bundles_.begin(), bundles_.end(), has)) {
       note(port, "the device matrix does not name it together with a device of the other end");
     }
@@ -163,6 +173,7 @@ void Matching::take_subnets() {
   for (size_t i = 0; i < ports.size(); ++i) {
     for (const CardGid& one : card(ports[i]).gids) {
       if (!is_matched(ports[i])) {
+        // All addresses of a port, not the chosen one alone: the peer's may be in the subnet of any.
         addresses.push_back({i, ports[i].rank, one.index, one.gid, one.type});
       }
     }
@@ -178,12 +189,14 @@ void Matching::take_subnets() {
     const AddressOfPort& y = addresses[second];
     const PortOfRank a = ports[x.port];
     const PortOfRank b = ports[y.port];
+    // Two ends of a cable differ; copies of one machine's settings do not.
     if (x.gid == y.gid) {
       note(a, fmt::format("{} has the same address, {}", name_of(cards_, b), text_of(x.gid)));
       note(b, fmt::format("{} has the same address, {}", name_of(cards_, a), text_of(x.gid)));
     } else if (may_pair(a, b)) {
       const Fit fit = fit_of(x, y);
       const auto known = partners[a].find(b);
+      // Of several common subnets the one that fits best; kept at both ends alike.
       if (known == partners[a].end() || fit > known->second.fit) {
         partners[a].insert_or_assign(b, Ends{fit, {x.gid_index, y.gid_index}});
         partners[b].insert_or_assign(a, Ends{fit, {y.gid_index, x.gid_index}});
@@ -191,6 +204,7 @@ void Matching::take_subnets() {
     }
   }
   for (const auto& [a, others] : partners) {
+    // Maps and sets in order throughout: every rank runs this on the same cards and must come to the same cables.
     const auto& [b, ends] = *others.begin();
     if (others.size() > 1) {
       std::vector<PortOfRank> all;
@@ -201,11 +215,13 @@ void Matching::take_subnets() {
           fmt::format("{} shares a subnet with each of {}: a cable has one other end", name_of(cards_, a), names(all)));
       barred_.insert(a);
       note(a, "it shares subnets with several ports");
+      // Each cable once, and only where the other end knows no third port either.
     } else if (a < b && partners[b].size() == 1) {
       add(a, b, KnownBy::kSubnet, ends.indices);
     }
   }
   for (const auto& crowd : found.crowds) {
+    // Several addresses of one port count once.
     std::set<PortOfRank> members;
     for (const size_t i : crowd) {
       if (!is_matched(ports[addresses[i].port])) {
@@ -229,9 +245,11 @@ void Matching::take_subnets() {
 
 // (3) Trials.
 
+// n^2 pairs at most of the n ports that neither matrix nor subnets have settled.
 std::vector<TrialSuccess> Matching::open_pairs() const {
   std::vector<TrialSuccess> pairs;
   const std::vector<PortOfRank> ports = all_ports();
+  // Both directions: a trial says that `from` reached `to`, which is not the converse.
   for (const PortOfRank from : ports) {
     for (const PortOfRank to : ports) {
       if (!is_matched(from) && !is_matched(to) && may_pair(from, to)) {
@@ -251,6 +269,7 @@ void Matching::pair_by_order_where_all_reach_all(const std::set<TrialSuccess>& m
         is_complete = is_complete && !is_matched(a) && !is_matched(b) && mutual.contains({a, b});
       }
     }
+    // Where not every pair works there are cables, and the trials below find them.
     const size_t n_pairs = is_complete ? std::min(bundle.of_lower.size(), bundle.of_higher.size()) : 0;
     for (size_t i = 0; i < n_pairs; ++i) {
       add(bundle.of_lower[i], bundle.of_higher[i], KnownBy::kMatrix);
@@ -295,6 +314,7 @@ void Matching::take_trials() {
       result_.conflicts.push_back(fmt::format("{} reaches each of {}: a switch, not a cable? {}", name_of(cards_, a),
                                               names(others), kGiveMatrix));
       note(a, "it reaches several ports");
+      // The list of a holds at least one, and each of these has a in its own.
     } else if (partners[others[0]].size() == 1) {
       add(a, others[0], KnownBy::kTrial);
     } else {
@@ -317,6 +337,7 @@ Cables Matching::finish() {
       result_.unmatched.push_back({port, known != reasons_.end() ? known->second : usual});
     }
   }
+  // By names, which all ranks know alike; places in lists differ with what a rank has found usable.
   const auto key = [this](const Cable& one) {
     return std::tuple(one.a.rank, one.b.rank, card(one.a).device, card(one.b).device, card(one.a).port,
                       card(one.b).port);

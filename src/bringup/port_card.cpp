@@ -14,8 +14,11 @@ namespace ringbolt::bringup {
 namespace {
 
 constexpr uint32_t kMagic = 0x52425043;  // "RBPC"
+// Raised with any change of the layout: all ranks run the same release, and say so if not.
 constexpr uint16_t kVersion = 2;
+// u32 magic, u16 version, u16 number of cards, u32 length of all, checksum included.
 constexpr size_t kHeaderBytes = 12;
+// CRC-32C at the end, over all that comes before it.
 constexpr size_t kCrcBytes = 4;
 constexpr uint8_t kHasRc = 1;
 constexpr uint8_t kHasUc = 2;
@@ -23,8 +26,10 @@ constexpr uint8_t kCountsFrames = 4;
 constexpr uint8_t kHasChannels = 8;
 constexpr uint8_t kAllFlags = 15;
 
+// Big-endian, as the rest of this format: the only one here that is.
 class Writer {
  public:
+  // Unsigned integers of 1 to 8 bytes.
   template <class T>
   void put(T value) {
     for (size_t i = sizeof value; i-- > 0;) {
@@ -60,6 +65,7 @@ class Reader {
     for (const std::byte one : take(sizeof(T))) {
       value = value << 8U | static_cast<uint64_t>(one);
     }
+    // 0 where something was missing. The caller looks at is_short() once at the end, before it believes any value.
     return static_cast<T>(value);
   }
   std::span<const std::byte> take(size_t count) {
@@ -83,6 +89,7 @@ class Reader {
 bool is_mtu(uint32_t bytes) { return bytes == 256 || bytes == 512 || bytes == 1024 || bytes == 2048 || bytes == 4096; }
 
 /// What is wrong with a card; empty if nothing is.
+// Asked by who writes (asserted) and by who reads (refused): both mean the same by a possible card.
 std::string flaw_of(const PortCard& card) {
   if (card.device.empty() || card.device.size() > kMostDeviceName) {
     return fmt::format("a device's name of {} characters", card.device.size());
@@ -101,6 +108,7 @@ std::string flaw_of(const PortCard& card) {
   }
   bool has_chosen = false;
   for (size_t i = 0; i < card.gids.size(); ++i) {
+    // Ascending, so that each index stands once.
     if (is_empty(card.gids[i].gid) || (i > 0 && card.gids[i].index <= card.gids[i - 1].index)) {
       return fmt::format("{} has an empty GID, or GIDs out of order", card.device);
     }
@@ -125,11 +133,13 @@ std::string flaw_of(std::span<const PortCard> cards) {
   return cards.size() > kMostCards ? fmt::format("{} ports", cards.size()) : std::string();
 }
 
+// docs/formats/port-card.md; get_card() reads in the same order.
 void put_card(Writer& out, const PortCard& card) {
   out.put(static_cast<uint8_t>(card.device.size()));
   out.put_bytes(card.device);
   out.put(card.port);
   out.put(card.lid);
+  // flaw_of() has made sure that it fits.
   out.put(static_cast<uint16_t>(card.mtu_bytes));
   out.put(card.rate_mbps);
   out.put(card.gid_index);
@@ -182,6 +192,7 @@ std::optional<PortCard> get_card(Reader& in) {
   return (flags & ~kAllFlags) == 0 ? std::optional(card) : std::nullopt;
 }
 
+// 0: bytes have no lines.
 tl::unexpected<base::ParseError> refuse(std::string problem) {
   return base::refuse(0, "port cards: " + std::move(problem));
 }
@@ -194,12 +205,14 @@ const CardGid& PortCard::chosen() const {
   return *found;
 }
 
+// The length stands at byte 8, so that a reader can tell a cut card before it reads on.
 std::vector<std::byte> emit_cards(std::span<const PortCard> cards) {
   RINGBOLT_ASSERT(flaw_of(cards).empty());
   Writer out;
   out.put(kMagic);
   out.put(kVersion);
   out.put(static_cast<uint16_t>(cards.size()));
+  // The length, once it is known.
   out.put(uint32_t{0});
   for (const PortCard& card : cards) {
     put_card(out, card);
@@ -236,6 +249,7 @@ base::Parsed<std::vector<PortCard>> parse_cards(std::span<const std::byte> bytes
     }
     cards.push_back(std::move(*card));
   }
+  // Asked before anything is believed.
   if (in.is_short() || !in.is_at_end()) {
     return refuse(fmt::format("{} bytes that do not hold {} ports", bytes.size(), n_cards));
   }

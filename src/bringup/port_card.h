@@ -11,7 +11,7 @@
 
 namespace ringbolt::bringup {
 
-/// What a port can do, found out by trying.
+/// What a port can do, found out by trying. All zeros: it can't be used.
 struct Capabilities {
   bool has_rc = false;
   bool has_uc = false;
@@ -35,7 +35,8 @@ struct CardGid {
   friend bool operator==(const CardGid&, const CardGid&) = default;
 };
 
-/// What a rank tells all others of one of its ports.
+/// What a rank tells all others of one of its ports. `mtu_bytes` is 256, 512, 1024, 2048 or 4096; `rate_mbps` in 10^6
+/// bits a second.
 struct PortCard {
   std::string device;
   uint8_t port = 1;
@@ -52,6 +53,7 @@ struct PortCard {
   friend bool operator==(const PortCard&, const PortCard&) = default;
 };
 
+// Bounds on what another rank may make this one hold. 63: IBV_SYSFS_NAME_MAX less its end.
 inline constexpr size_t kMostCards = 64;
 inline constexpr size_t kMostCardGids = 64;
 inline constexpr size_t kMostDeviceName = 63;

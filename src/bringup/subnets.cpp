@@ -10,11 +10,13 @@
 namespace ringbolt::bringup {
 namespace {
 
+// Prefix lengths are no part of a GID: usual ones are assumed, /24 and /64, and the smallest that hold two ends.
 constexpr unsigned kIpv4Bits = 96;  // that come before an IPv4 address
 constexpr unsigned kGroupBitsOfIpv4 = kIpv4Bits + 24;
 constexpr unsigned kGroupBitsOfIpv6 = 64;
 constexpr unsigned kSmallSubnetBits = 126;  // both of IPv4's /30 and of IPv6's /126
 
+// The first `bits` of the address, zeros behind them. IPv4 counts in its mapped form.
 Gid network_of(const Gid& gid, unsigned bits) {
   Gid network = gid;
   for (unsigned i = bits; i < 128; ++i) {
@@ -23,6 +25,7 @@ Gid network_of(const Gid& gid, unsigned bits) {
   return network;
 }
 
+// Used once. Indices of members are those of the constructor's addresses.
 class Grouping {
  public:
   explicit Grouping(std::span<const AddressOfPort> addresses) : addresses_(addresses) {}
@@ -76,6 +79,7 @@ class Grouping {
 
   /// Of two ports' addresses: the first of those that fit best.
   void add_pair(const Members& members) {
+    // The first of equal ones: the result depends on the order of the addresses alone.
     std::optional<std::pair<Fit, SubnetPairs::Pair>> best;
     for (const size_t a : members) {
       for (const size_t b : members) {
@@ -85,13 +89,16 @@ class Grouping {
         }
       }
     }
+    // There is one: two ports, so some pair has a.port < b.port.
     result_.pairs.push_back(best->second);
   }
 
   void settle(const Members& group) {
+    // A machine's own ports say nothing about cables to others.
     if (n_ranks(group) < 2) {
       return;
     }
+    // Two ports of two ranks, alone in their network: a cable.
     if (n_ports(group) == 2) {
       add_pair(group);
       return;

@@ -48,7 +48,8 @@ struct SubnetPairs {
 /// equal /24 (IPv4) or /64 (IPv6). Two ports of different ranks in a group are a pair, however many addresses they have
 /// there. In a group of more ports those are pairs that alone share a /30 or /31 (/126 or /127): a plan of small
 /// subnets. A larger group without such a pair is a crowd, as are three ports in a /30. Addresses that a port has given
-/// itself, loopback, and groups of one rank's ports say nothing. Pure.
+/// itself, loopback, and groups of one rank's ports say nothing. Pure. The answer does not depend on the order of
+/// ports, but for which of equally good addresses of a port is named.
 SubnetPairs pairs_by_subnet(std::span<const AddressOfPort> addresses);
 
 }  // namespace ringbolt::bringup

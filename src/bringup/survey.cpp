@@ -34,6 +34,7 @@ GidType type_of(uint32_t type) {
   }
 }
 
+// By any socket: the interface is named in the request (netdevice(7)).
 std::optional<bool> is_up(const std::array<char, IF_NAMESIZE>& interface) {
   const base::UniqueFd socket(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
@@ -81,6 +82,7 @@ class Look {
 
   void run() {
     const auto device = context_.query_device();
+    // Libraries that can't be asked have devices of one port.
     const unsigned n_ports = device ? device->phys_port_cnt : 1;
     for (unsigned port = 1; port <= n_ports; ++port) {
       look_at(static_cast<uint8_t>(port));
@@ -103,6 +105,7 @@ class Look {
              fmt::format("it is {}: is its cable in, and RDMA enabled at the other end?", state_of(attributes->state)));
       return;
     }
+    // May throw base::Error, as may what follows: survey_device() turns it into a reason.
     const std::vector<GidEntry> table = read_gid_table(context_, port);
     const GidChoice choice = choose_gid(table);
     if (!choice.chosen) {
@@ -113,10 +116,12 @@ class Look {
     card.device = context_.device();
     card.port = port;
     card.lid = attributes->lid;
+    // An MTU that is not known is taken for the least. 256 is the least MTU of InfiniBand, and so of RoCE.
     card.mtu_bytes = std::max(256U, verbs::mtu_bytes(attributes->active_mtu));
     card.rate_mbps = static_cast<uint32_t>(verbs::rate_gbps(attributes->active_width, attributes->active_speed) * 1000);
     card.gid_index = choice.chosen->index;
     card.gids = card_gids(table, card.gid_index);
+    // Of this port's look alone: devices have few. Given back before the next port is looked at.
     const verbs::ProtectionDomain pd(context_);
     const verbs::CompletionQueue cq(context_, 1);
     card.capabilities = probe(pd, cq, port);
@@ -139,6 +144,7 @@ std::vector<GidEntry> read_gid_table(const verbs::Context& context, uint8_t port
     verbs::refuse(verbs::Step::kQueryPort, attributes.error().value, fmt::format("{} port {}", context.device(), port));
   }
   std::vector<GidEntry> table;
+  // An index has 8 bits in the address vector (sgid_index).
   for (int index = 0; index < std::min(attributes->gid_tbl_len, 256); ++index) {
     const auto gid = context.query_gid(port, index);
     if (!gid) {
@@ -158,6 +164,7 @@ std::vector<GidEntry> read_gid_table(const verbs::Context& context, uint8_t port
 std::vector<CardGid> card_gids(std::span<const GidEntry> table, uint8_t chosen) {
   std::vector<CardGid> gids;
   for (const GidEntry& entry : table) {
+    // A place is kept for the chosen one until it has come.
     const bool is_room_left = gids.size() + (entry.index < chosen ? 1 : 0) < kMostCardGids;
     if (can_be_used(entry) && (entry.index == chosen || is_room_left)) {
       gids.push_back({entry.index, entry.gid, entry.type});
@@ -175,6 +182,7 @@ std::vector<PortCard> Survey::cards() const {
 }
 
 Survey survey_device(const verbs::Library& library, const std::string& device, uint64_t deadline_ns) {
+  // By value: the thread may outlive this call.
   const auto look = [library, device](verbs::Whereabouts&) {
     Survey of_device;
     Look(library, device, of_device).run();
@@ -182,6 +190,7 @@ Survey survey_device(const verbs::Library& library, const std::string& device, u
   };
   Survey survey;
   try {
+    // The look runs in a thread of its own, which is left behind if the driver holds it (verbs::Stuck).
     return verbs::within<Survey>(deadline_ns, look);
   } catch (const base::Error& error) {
     survey.unusable.push_back({device, 0, error.what()});
@@ -199,6 +208,7 @@ Survey survey(const verbs::Library& library, uint64_t deadline_ns) {
   Survey survey;
   for (size_t i = 0; i < devices.size(); ++i) {
     const uint64_t now_ns = base::now_ns();
+    // What earlier ones did not need is shared among those that follow.
     const uint64_t share_ns = (std::max(deadline_ns, now_ns) - now_ns) / (devices.size() - i);
     const Survey seen = survey_device(library, devices[i], now_ns + std::min(share_ns, kMostLookMs * 1'000'000));
     survey.usable.insert(survey.usable.end(), seen.usable.begin(), seen.usable.end());

@@ -16,14 +16,17 @@ namespace ringbolt::bringup {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
+// 24 bits; nothing is ever sent to it.
 constexpr uint32_t kNobody = 0xfffffe;  // a queue pair number that no device has given out by now
 
+// 0 when it has passed: no subtraction wraps.
 uint64_t left_ns(uint64_t deadline_ns) {
   const uint64_t now_ns = base::now_ns();
   return std::max(deadline_ns, now_ns) - now_ns;
 }
 
 /// What a thread of trials works on, and keeps when it is left alone.
+// Shared by the thread and by who waits; the last one destroys it.
 struct Bench {
   verbs::Library library;
   std::string device;
@@ -39,6 +42,8 @@ struct Bench {
   bool is_abandoned RINGBOLT_GUARDED_BY(mutex) = false;
 };
 
+// 0 or an errno: whether the device finds `candidate`. A step to RTR resolves the peer's address, and on some devices
+// asks the peer's port; no packet of a queue pair leaves.
 int try_one(const verbs::ProtectionDomain& pd, const verbs::CompletionQueue& cq, const Bench& bench,
             const TrialCandidate& candidate) {
   verbs::UnconnectedQueuePair qp(pd, {.type = bench.type, .send_cq = &cq, .receive_cq = &cq});
@@ -57,9 +62,11 @@ void try_all(Bench& bench) {
   const verbs::CompletionQueue cq(context, 1);
   for (const TrialCandidate& candidate : bench.candidates) {
     const int error = try_one(pd, cq, bench, candidate);
+    // Held for a moment; the driver is never called with it.
     const base::LockGuard lock(bench.mutex);
     bench.errors.push_back(error);
     bench.changed.notify_one();
+    // Others have taken over what is left: this thread came back too late.
     if (bench.is_abandoned) {
       return;
     }
@@ -96,11 +103,13 @@ std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t t
       });
       n_done = bench->errors.size();
     }
+    // Under the lock: the thread sees it at its next candidate, and ends.
     bench->is_abandoned = !is_in_time;
     failure = bench->failure;
     errors = bench->errors;
   }
   if (!is_in_time) {
+    // It owns the bench, and so all that it uses, for as long as the driver holds it.
     thread.detach();
     return errors;
   }
@@ -118,8 +127,10 @@ std::vector<int> try_candidates(const verbs::Library& library, const std::string
                                 uint32_t timeout_ms, uint64_t deadline_ns) {
   std::vector<int> errors;
   size_t n_stuck = 0;
+  // Each that is stuck leaves a thread behind: hence a bound on them.
   while (errors.size() < candidates.size() && n_stuck < kMostStuckTrials && left_ns(deadline_ns) > 0) {
     const auto left = candidates.subspan(errors.size());
+    // A new thread and a new context for what is left: the old ones may be stuck for good.
     const std::shared_ptr<Bench> bench(new Bench{library, device, type, path, {left.begin(), left.end()}, {}, {}});
     const std::vector<int> found = run_until_stuck(bench, timeout_ms, deadline_ns);
     errors.insert(errors.end(), found.begin(), found.end());
@@ -128,6 +139,7 @@ std::vector<int> try_candidates(const verbs::Library& library, const std::string
       ++n_stuck;
     }
   }
+  // Those that nobody has tried.
   errors.resize(candidates.size(), ECANCELED);
   return errors;
 }

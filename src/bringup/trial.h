@@ -27,7 +27,8 @@ struct TrialCandidate {
 ///
 /// Blocks for at most about `timeout_ms` for each candidate, and until about `deadline_ns` (base::now_ns()) for all:
 /// then the one under way is left alone (EINPROGRESS), too, and the rest is not tried (ECANCELED). Throws base::Error
-/// if the device can't be opened, or lacks that type, within that time. Thread-safe.
+/// if the device can't be opened, or lacks that type, within that time. Thread-safe. [candidates.size()]. A success
+/// means that the address was resolved there, not that anybody runs a program.
 std::vector<int> try_candidates(const verbs::Library& library, const std::string& device, ibv_qp_type type,
                                 const verbs::Path& path, std::span<const TrialCandidate> candidates,
                                 uint32_t timeout_ms, uint64_t deadline_ns);

@@ -20,7 +20,9 @@ enum class FailureKind : uint8_t {
   peer,      ///< its process has ended, closed its end, or fallen silent
 };
 
-/// What a program has asked of a circuit and awaits: base of Send and Receive.
+/// What a program has asked of a circuit and awaits: base of Send and Receive. Owned by its circuit, in an array that
+/// never moves: the pointer stays good until the circuit goes. A program holds it until it is given back
+/// (take_if_done(), pop()).
 struct Request {
   void* user = nullptr;  ///< of whoever posts it
 };
@@ -32,7 +34,10 @@ inline constexpr size_t kSlotBytes = 64 * 1024 + 128;
 
 /// What both ends of a circuit have in common: a one-way connection for messages between two members, over all rails
 /// that there are. Data calls come from one thread at a time; `lock` keeps the endpoint's thread apart from it, which
-/// takes it to add and remove rails, and to move things on while the program asks for nothing.
+/// takes it to add and remove rails, and to move things on while the program asks for nothing. Shared by the program
+/// and the endpoint (Outgoing, Incoming): the last one that lets go destroys it, with its rails' queue pairs, in its
+/// own thread. Nothing here blocks but `lock`, which nobody holds across a wait; the endpoint's thread mostly tries
+/// it, so a program that is off its processor holds up nobody else's circuits.
 class Circuit {
  public:
   Circuit(CircuitId id, MemberId peer, std::string peer_name, bool has_checksums)
@@ -51,9 +56,13 @@ class Circuit {
   bool is_open() const { return is_open_.load(std::memory_order_acquire); }
   /// Thread-safe. The words are there once this is not `none`, and stay.
   FailureKind failure() const { return failure_.load(std::memory_order_acquire); }
+  // Without the lock, for it is written once, before the release of failure_, which the caller has acquired by
+  // failure().
   const std::string& failure_text() const { return failure_text_; }
+  /// May be called within progress(): rails stay where they are, and take_ended() takes them out later.
   void fail(FailureKind kind, std::string text) RINGBOLT_REQUIRES(lock) {
     if (failure_.load(std::memory_order_relaxed) == FailureKind::none) {
+      // First, since a program that looks without the lock has its memory back as soon as it sees the failure.
       let_go();
       failure_text_ = std::move(text);
       failure_.store(kind, std::memory_order_release);
@@ -62,7 +71,9 @@ class Circuit {
 
   /// The program closes its end: from now on its memory is neither read nor written, and nothing that it awaits comes.
   virtual void abandon() RINGBOLT_REQUIRES(lock) = 0;
-  /// Likewise, for who has not the lock. Waits for it only if the program's memory may be in use just now.
+  /// Likewise, for who has not the lock. Waits for it only if the program's memory may be in use just now. Where it
+  /// is not abandoned here, nothing of the program's is in use, and the endpoint's thread ends the circuit at its
+  /// next turn.
   void abandon_soon() RINGBOLT_EXCLUDES(lock) RINGBOLT_NOT_ANALYSED {
     if (lock.try_lock() || (is_awaited() && (lock.lock(), true))) {
       const base::LockGuard guard(lock, base::kAdoptLock);

@@ -10,6 +10,7 @@
 namespace ringbolt::circuit {
 namespace {
 
+// The byte of flags, docs/formats/circuit.md; others must be 0.
 constexpr uint8_t kIsBase = 1;
 
 void take_part(base::ByteReader& reader, bool is_direct, uint32_t n_rails, ClearedPart& part) {
@@ -34,12 +35,14 @@ size_t bytes_of(const ClearedReceive& receive, uint32_t n_rails) {
   }
   return bytes;
 }
+// Otherwise Clearing::tell() would find no room for it in any frame, and never move on.
 static_assert(2 + kMostParts * (20 + 4 * kMostRails) <= kClearToSendBytes - kShortHeaderBytes - 4 - 2 * kMostRails,
               "the largest receive fits");
 
 uint32_t emit(FrameHeader header, const ClearToSend& clearance, std::span<std::byte, kClearToSendBytes> to) {
   size_t at = kShortHeaderBytes;
   const auto put = [&](auto value) {
+    // Clearing::tell() has counted: a frame that is too long is a bug of ours, not of the peer.
     RINGBOLT_ASSERT(at + sizeof value <= to.size());
     base::put_le(std::span<std::byte>(to), at, value);
     at += sizeof value;
@@ -79,6 +82,8 @@ uint32_t emit(FrameHeader header, const ClearToSend& clearance, std::span<std::b
 
 bool parse_clear_to_send(const FrameHeader& header, std::span<const std::byte> payload, ClearToSend& clearance) {
   base::ByteReader reader(payload.first(std::min<size_t>(payload.size(), header.length)));
+  // The reader yields zeros from the first missing byte on, so each count is checked before it is used as one, and
+  // soundness is asked for at the end.
   clearance.first = header.sequence;
   clearance.base_message = header.message;
   clearance.n_rails = reader.take<uint8_t>();

@@ -35,7 +35,8 @@ struct ClearedReceive {
 
 /// A receiver's receives in the order of their posting, with numbers in a row: all that it has posted since a base. A
 /// base says that what was posted before it is full, and that of messages those from `base_message` on are not matched
-/// yet. docs/formats/circuit.md.
+/// yet. docs/formats/circuit.md. Numbers of receives and messages wrap around after 2^32. Some 8 KiB: made once and
+/// reused, never on the stack of a data call.
 struct ClearToSend {
   uint32_t first = 0;  ///< number of the first receive
   bool is_base = false;

@@ -9,6 +9,7 @@ void Clearances::begin(int32_t tag) {
   const uint32_t message = next_message_++;
   latest_.reset();
   tag_of(message) = tag;  // kept for a base that comes later
+  // Until a base says from where on to count again, messages go by frames, which need no clearance.
   if (is_lost_) {
     return;
   }
@@ -21,11 +22,13 @@ void Clearances::begin(int32_t tag) {
 }
 
 bool Clearances::hear(const ClearToSend& frame) {
+  // Signed, so that it holds where numbers wrap around.
   const auto ahead = static_cast<int32_t>(frame.first - next_clearance_);
   if (ahead > 0) {
     return false;  // those between have not been told
   }
   for (uint32_t i = 0; i < frame.n_receives; ++i) {
+    // Told again after a rail failed: known already.
     if (frame.first + i != next_clearance_) {
       continue;
     }

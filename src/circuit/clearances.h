@@ -34,16 +34,18 @@ struct Target {
 
 /// What a sender knows of the other end's receives, and to which of them its messages belong: by ReceiveQueue's rule,
 /// as the receiver has it. All messages begin here in order, also those that go by frames, for they fill receives,
-/// too. Not thread-safe.
+/// too. Not thread-safe. Memory is bounded by kMostUnmatched and kMostReceives, whatever the receiver says. Of the
+/// send circuit, under its lock.
 class Clearances {
  public:
   /// Messages that have begun and whose receives are unknown, at most: more than can be on their way. Beyond, matching
   /// rests until the next base.
   static constexpr uint32_t kMostUnmatched = 1024;
 
-  /// The next message.
+  /// The next message. Of each message once, in the order of their numbers, before its first frame or WRITE.
   void begin(int32_t tag);
-  /// Where the one that has begun last goes; none: that is not known yet.
+  /// Where the one that has begun last goes; none: that is not known yet. A reference to a member: the next begin()
+  /// or hear() changes it.
   const std::optional<Target>& of_latest() const { return latest_; }
   /// False: it can't be. What was heard before, on a rail that has failed since, is passed over.
   [[nodiscard]] bool hear(const ClearToSend& frame);

@@ -20,6 +20,7 @@ void Clearing::post(Receive& receive, const Registered* const* registered, std::
   if (!is_known_) {
     return;
   }
+  // The sender does not answer: what it has not been told yet is forgotten, and it starts anew from the next base.
   if (next_ - first_unheard_ == kMostKept) {
     next_ = due_ = told_;
     is_known_ = false;
@@ -36,6 +37,7 @@ void Clearing::post(Receive& receive, const Registered* const* registered, std::
     cleared = {};
     cleared.tag = part.tag;
     const Registered* const memory = registered == nullptr ? nullptr : registered[i];
+    // A registration that does not cover the buffer is the program's mistake: the message then goes by frames.
     if (part.capacity >= least_bytes_ && memory != nullptr && memory->holds(part.data, part.capacity)) {
       cleared.is_direct = part.is_cleared = true;
       cleared.capacity = part.capacity;
@@ -91,6 +93,7 @@ uint32_t Clearing::tell(FrameHeader header, std::span<const WrittenRail> rails,
     ClearedReceive& receive = frame_.receives[frame_.n_receives];
     put_keys(one, rails, receive);
     const size_t bytes = bytes_of(receive, frame_.n_rails);
+    // A base can only be a frame's first one: the header has one place for its message.
     if (bytes > room || (one.is_base && frame_.n_receives > 0)) {
       break;
     }

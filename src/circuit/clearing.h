@@ -15,7 +15,9 @@ namespace ringbolt::circuit {
 /// The receiver's end of clearances (clearances.h): which receives the sender is told of. Only long ones are worth it;
 /// but those between them are told of, too, since a sender must know all to tell which message belongs to which. Where
 /// all receives so far are full, a base says so in their place: so short messages alone cost nothing. What is not known
-/// to have been heard is kept, and said again by another rail when the one that carried it fails. Not thread-safe.
+/// to have been heard is kept, and said again by another rail when the one that carried it fails. Not thread-safe. Of
+/// the receive circuit, under its lock. Its memory is bounded by kMostKept: a sender that never says what it has
+/// heard holds up clearances, not the circuit.
 class Clearing {
  public:
   /// Receives that are kept; beyond, the sender is told of none until there can be a base.
@@ -28,9 +30,12 @@ class Clearing {
 
   bool is_long(const Receive& receive, uint32_t n_parts) const;
   /// A receive that has been posted. `registered`: of each buffer, or null. `base`: all receives before it are full,
-  /// and no message from this one on is matched.
+  /// and no message from this one on is matched. Sets the receive's `clearance`, and `is_cleared` of the buffers that
+  /// may be written to. `registered` is read here alone: the keys are copied, and whoever registered it must not
+  /// remove it before the receive is done.
   void post(Receive& receive, const Registered* const* registered, std::optional<uint32_t> base);
-  /// FrameHeader::heard of a message or piece. What is older than what was heard before is passed over.
+  /// FrameHeader::heard of a message or piece. What is older than what was heard before is passed over. Eight bits
+  /// are enough, since no more than kMostKept are told and not heard.
   void heard(uint8_t lowest_bits);
 
   /// A rail that may be written by.
@@ -39,7 +44,8 @@ class Clearing {
     size_t device = 0;
   };
   bool has_something_to_tell() const { return told_ != due_ && n_frames_ < kMostFrames; }
-  /// The next frame into `to`; its length. Before this, has_something_to_tell().
+  /// The next frame into `to`; its length. Before this, has_something_to_tell(). At most kMostRails rails. `to` stays
+  /// untouched until the frame has been sent.
   uint32_t tell(FrameHeader header, std::span<const WrittenRail> rails, std::span<std::byte, kClearToSendBytes> to);
   /// The rail that carried frames has failed: whatever may not have been heard is told again.
   void restart() {
@@ -59,7 +65,7 @@ class Clearing {
 
   const uint64_t least_bytes_;
   std::array<Kept, kMostKept> kept_;
-  // Numbers of receives, in this order:
+  // Numbers of receives, in this order: All before it are known to the sender.
   uint32_t first_unheard_ = 0;
   uint32_t told_ = 0;
   uint32_t due_ = 0;  // up to here there is something worth telling

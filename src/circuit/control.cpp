@@ -8,10 +8,14 @@
 namespace ringbolt::circuit {
 namespace {
 
+// Bytes of text: words are for one line of a log. Longer words are cut by who writes, and refused by who reads.
 constexpr size_t kMostWhyBytes = 400;
+// Queue pair numbers and PSNs have 24 bits (InfiniBand specification, 9.2).
 constexpr uint32_t kNumberMask = 0xffffff;
+// Bits of an Open.
 constexpr uint8_t kHasChecksums = 1;
 constexpr uint8_t kMayWrite = 2;
+// Bits of a queue pair's address.
 constexpr uint8_t kReadsInPlace = 1;
 constexpr uint8_t kIsUc = 2;
 constexpr uint8_t kCountsFrames = 4;
@@ -56,6 +60,7 @@ PortUse take_use(ByteReader& reader) {
   return use;
 }
 
+// Layout of each: docs/formats/circuit.md, in the order in which they are put.
 struct Emit {
   ByteWriter& writer;
 
@@ -109,6 +114,8 @@ RailOpen take_rail_open(CircuitId circuit, ByteReader& reader) {
   return open;
 }
 
+// The position is that of who gets it, so never 0: there is a hop before it. Indices into the path are safe after
+// this.
 bool is_possible(const RailOpen& open) {
   return open.path.size() >= 2 && open.path.size() <= kMostHops && open.position >= 1 &&
          open.position < open.path.size();
@@ -123,14 +130,17 @@ std::vector<std::byte> emit(const Control& control) {
   return std::move(writer).bytes();
 }
 
+// Any bytes are safe. Nothing: of a later version, cut short, or with something behind it.
 std::optional<Control> parse_control(uint16_t kind, std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
   const auto circuit = reader.take<uint64_t>();
   Control control;
+  // By the place among the alternatives of Control.
   switch (kind) {
     case 0: {
       const auto listener = reader.take<uint64_t>();
       const auto flags = reader.take<uint8_t>();
+      // Of a later version, which asks for something that this one would get wrong.
       if (flags > (kHasChecksums | kMayWrite)) {
         return std::nullopt;
       }
@@ -162,6 +172,7 @@ std::optional<Control> parse_control(uint16_t kind, std::span<const std::byte> b
       break;
     }
     case 6: {
+      // A reason of a later version reads as the last known one.
       const auto reason = static_cast<CloseReason>(std::min<uint8_t>(reader.take<uint8_t>(), 3));
       control = Close{circuit, reason, reader.take_text(kMostWhyBytes)};
       break;

@@ -20,7 +20,8 @@ using CircuitId = uint64_t;
 /// Members on a path, the two ends included.
 inline constexpr size_t kMostHops = 16;
 
-/// A port of a member, by its place among the cards that the member announces, and which of its GIDs to use.
+/// A port of a member, by its place among the cards that the member announces, and which of its GIDs to use. Not
+/// checked by parse_control(): whoever uses them looks whether there is such a port.
 struct PortUse {
   uint16_t port = 0;
   uint8_t gid_index = 0;
@@ -35,7 +36,7 @@ struct Hop {
 /// From the sender to the receiver.
 using Path = std::vector<Hop>;
 
-/// What the other end of a queue pair must know.
+/// What the other end of a queue pair must know. Of the verbs' attributes of the same names; `lid` is 0 on RoCE.
 struct QueuePairAddress {
   bringup::Gid gid = {};
   uint16_t lid = 0;
@@ -48,6 +49,7 @@ struct QueuePairAddress {
   friend bool operator==(const QueuePairAddress&, const QueuePairAddress&) = default;
 };
 
+// On the wire by these numbers.
 enum class CloseReason : uint8_t { orderly, protocol, usage, no_way };
 
 // What ends and relays of circuits tell each other, by way of the membership. docs/formats/circuit.md.
@@ -95,10 +97,12 @@ struct Close {  ///< either end to the other
   std::string why;
   friend bool operator==(const Close&, const Close&) = default;
 };
+// Their order is part of the format: see kind_of().
 using Control = std::variant<Open, Opened, Refused, RailOpen, RailReady, RailDown, Close>;
 
 /// The kind of a message (Membership::send()): its place among the alternatives.
 inline uint16_t kind_of(const Control& control) { return static_cast<uint16_t>(control.index()); }
+/// Words are cut to 400 bytes.
 std::vector<std::byte> emit(const Control& control);
 /// Nothing if it is none. Any bytes are safe. Pure.
 std::optional<Control> parse_control(uint16_t kind, std::span<const std::byte> bytes);

@@ -10,7 +10,9 @@
 namespace ringbolt::circuit {
 namespace {
 
+// The endpoint's thread waits so long for a device that hangs, once; then the device is stuck, and left alone.
 constexpr uint64_t kMostLookNs = 1'000'000'000;
+// For one candidate, and for all of a port's.
 constexpr uint32_t kTrialMs = 500;
 constexpr uint64_t kTrialsNs = 4'000'000'000;
 
@@ -29,7 +31,9 @@ Devices::Devices(const verbs::Library& library, const bringup::Survey& survey) :
     // Of a device that said nothing at all the first port has a number nevertheless.
     found.push_back({{one.device, std::max<uint8_t>(one.port, 1), nullptr, one.is_stuck}});
   }
+  // By name and port: so all processes of a node number the ports alike, which hops of paths rely on.
   std::ranges::sort(found, {}, [](const Found& one) { return std::tuple(one.place.name, one.place.port); });
+  // The announcement has room for so many.
   found.resize(std::min(found.size(), bringup::kMostCards));
   for (const Found& one : found) {
     if (one.card.capabilities.can_connect()) {
@@ -50,6 +54,7 @@ Devices::Devices(const verbs::Library& library, std::vector<bringup::PortCard> c
 }
 
 const Device* Devices::open(const std::string& name) {
+  // One context a device: several ports share its protection domain, and with it registrations.
   const auto same = std::ranges::find_if(devices_, [&](const auto& one) { return one->context.device() == name; });
   return same != devices_.end()
              ? same->get()
@@ -61,6 +66,8 @@ void Devices::add(Place place) {
     try {
       place.device = open(place.name);
     } catch (const base::Error&) {
+      // A port that could carry circuits a moment ago and whose device does not open is an error; any other is a port
+      // that is down.
       if (cards_[places_.size()].capabilities.can_connect()) {
         throw;
       }

@@ -13,7 +13,8 @@
 
 namespace ringbolt::circuit {
 
-/// An open device with one protection domain.
+/// An open device with one protection domain. Closed by its destructor, after all that was made of it: rails and
+/// registrations hold a Devices, and so this.
 struct Device {
   Device(const verbs::Library& library, const std::string& name, size_t number_of_it)
       : number(number_of_it), context(library, name), pd(context) {}
@@ -24,7 +25,7 @@ struct Device {
 
 /// The devices behind this node's ports, each opened once. After its construction of one thread, but for device():
 /// ports come up later, devices stay what and where they are for as long as this lives. Those of ports that could carry
-/// circuits at once have the lowest numbers.
+/// circuits at once have the lowest numbers. `survey` and `cards` are copied. The library is shared by its handle.
 class Devices final : public OwnPorts {
  public:
   /// All ports that there are, also those that can't be used yet. Throws base::Error.
@@ -32,11 +33,13 @@ class Devices final : public OwnPorts {
   /// These ports alone. Throws base::Error.
   Devices(const verbs::Library& library, std::vector<bringup::PortCard> cards);
 
+  /// A vector that never grows after construction: references to its elements stay good, and look_again() writes into
+  /// one.
   const std::vector<bringup::PortCard>& cards() const override { return cards_; }
   bool has_port(uint16_t port) const { return port < cards_.size() && cards_[port].capabilities.can_connect(); }
-  /// One that can carry circuits, if any can.
+  /// One that can carry circuits, if any can. 0 if none can.
   uint16_t first_port() const;
-  /// Of one that can carry circuits.
+  /// Of one that can carry circuits. Only after has_port(): another port's device may be closed.
   const Device& device_of(uint16_t port) const { return *places_[port].device; }
   /// Thread-safe.
   const Device& device(size_t number) const { return *devices_[number]; }

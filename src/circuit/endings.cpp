@@ -13,6 +13,7 @@ Endings::~Endings() {
     const base::LockGuard guard(lock_);
     is_over_ = true;
     woken_.notify_one();
+    // Joined without the lock, which the thread takes for each ending.
     thread.swap(thread_);
   }
   if (thread.joinable()) {

@@ -18,13 +18,15 @@ class Endings {
   using Then = std::function<void()>;
 
   Endings() = default;
-  /// Ends all that it has.
+  /// Ends all that it has. Waits for all of them, half a second each at most.
   ~Endings();
   Endings(const Endings&) = delete;
   Endings& operator=(const Endings&) = delete;
 
   /// Destroys `what` in the thread, if nobody else has it, and calls `then`. The thread begins with the first one;
-  /// where there is none to be had, this does it.
+  /// where there is none to be had, this does it. `then` runs after the destruction, in the thread, and may take a
+  /// circuit's lock; it must not throw. In the caller's own thread where no thread can be had: so not while it holds
+  /// that lock.
   void end(std::shared_ptr<void> what, Then then) RINGBOLT_EXCLUDES(lock_);
 
  private:

@@ -17,12 +17,19 @@ namespace ringbolt::circuit {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
+// How often circuits are moved on whose program does not ask, and how late a task of nobody's can be. Times below in
+// ns of the monotonic clock.
 constexpr uint64_t kTickNs = 20 * kMillisecond;
+// While something is being made or wound up.
 constexpr uint64_t kRestlessNs = kMillisecond / 2;
+// How often the ports are asked for their state: a system call or two each.
 constexpr uint64_t kLookNs = 50 * kMillisecond;
+// A device that has not answered by then is stuck; the others were looked at meanwhile.
 constexpr uint64_t kSurveyNs = 15'000 * kMillisecond;
+// In the destructor, for what was sent to be taken.
 constexpr uint64_t kMostEndingNs = 2'000 * kMillisecond;
 /// Of others' rails that this member relays at a time.
+// Of 2 MiB each: 8 GiB at the very most, and so many queue pairs that a device refuses long before.
 constexpr size_t kMostRelayed = 4096;
 
 std::string text_of(const bringup::PortCard& card) {
@@ -38,6 +45,7 @@ std::vector<bringup::PortCard> usable(const Devices& devices) {
 }
 
 /// The ports, of which one at least can carry circuits, or the words that say why there is none.
+// Blocks for up to kSurveyNs. Throws base::Error.
 std::shared_ptr<Devices> open_devices(const verbs::Library& library, const Log& log) {
   const bringup::Survey survey = bringup::survey(library, base::now_ns() + kSurveyNs);
   std::string reasons;
@@ -57,6 +65,7 @@ std::shared_ptr<Devices> open_devices(const verbs::Library& library, const Log& 
   return std::make_shared<Devices>(library, survey);
 }
 
+// Those of the cables: on these the membership calls out for members that nobody has told it of.
 std::vector<std::string> interfaces_of(const Devices& devices) {
   std::vector<membership::Ip> addresses;
   for (const bringup::PortCard& card : devices.cards()) {
@@ -93,16 +102,22 @@ Endpoint::Endpoint(const EndpointPlan& plan, Log log)
       registrations_(std::make_shared<Registrations>(devices_, log)),
       self_(membership::new_member()),
       network_(*devices_, plan.node, self_, plan.name),
-      relays_(std::make_unique<Relays>(endings_, [this](const RelayedRail& rail) {
-        tasks_.put([this, circuit = rail.circuit(), number = rail.number(), path = rail.path(), why = rail.failure()] {
-          in_.send_along(path, RailDown{circuit, number, why});
-        });
-      })),
+      // In the relays' thread: what the task needs of the rail is copied, for the rail may be gone when it runs.
+      relays_(std::make_unique<Relays>(endings_,
+                                       [this](const RelayedRail& rail) {
+                                         tasks_.put([this, circuit = rail.circuit(), number = rail.number(),
+                                                     path = rail.path(), why = rail.failure()] {
+                                           in_.send_along(path, RailDown{circuit, number, why});
+                                         });
+                                       })),
       membership_(std::make_unique<membership::Membership>(membership_plan(plan, self_, *devices_, network_),
                                                            static_cast<membership::User&>(*this))),
       in_{devices_, network_, *membership_, std::move(log), endings_, registrations_, ways_},
+      // Last: the thread uses all members that are made before it.
       thread_([this] { run(); }) {}
 
+// Blocks for up to kMostEndingNs, and as long as the membership's and the relays' threads need. No call may be under
+// way.
 Endpoint::~Endpoint() {
   tasks_.put([this] {
     for (const auto& [id, outgoing] : outgoing_) {
@@ -112,6 +127,7 @@ Endpoint::~Endpoint() {
       incoming->close();
     }
   });
+  // After the task that closes all: the thread ends only when its tasks are done.
   is_ending_ = true;
   wake();
   thread_.join();
@@ -120,9 +136,13 @@ Endpoint::~Endpoint() {
 }
 
 uint64_t Endpoint::listen(std::span<std::byte, kHandleBytes> handle) {
+  // Random, so that a handle of an earlier process with the same address leads nowhere; odd, so that it is not 0.
   const uint64_t number = bootstrap::random_number() | 1U;
+  // Thread-safe, as the membership says.
   emit(Handle{membership_->contact(), number}, handle);
   auto listener = std::make_shared<Listener>();
+  // Listeners are in two maps: listeners_ is the endpoint's thread's, accepting_ that of the calls, under
+  // calls_lock_.
   tasks_.put([this, number, listener] { listeners_.emplace(number, listener); });
   const base::LockGuard guard(calls_lock_);
   accepting_.emplace(number, std::move(listener));
@@ -141,6 +161,7 @@ void Endpoint::close_listener(uint64_t listener) {
     }
     {
       const base::LockGuard guard(found->second->lock);
+      // Nobody accepts them any more, but for a call that is under way, which then gets one that is closed.
       for (const auto& incoming : found->second->opened) {
         incoming->close();
       }
@@ -171,6 +192,7 @@ std::shared_ptr<Incoming> Endpoint::accept(uint64_t listener) {
   return incoming;
 }
 
+// Never blocks. Null: the handle is none of ours.
 std::shared_ptr<Outgoing> Endpoint::connect(std::span<std::byte, kHandleBytes> handle) {
   const auto parsed = parse_handle(handle);
   if (!parsed) {
@@ -178,6 +200,7 @@ std::shared_ptr<Outgoing> Endpoint::connect(std::span<std::byte, kHandleBytes> h
   }
   {
     const base::LockGuard guard(calls_lock_);
+    // A stranger's ticket is in no map: then it is a new connection, and the ticket is overwritten.
     if (const auto found = connecting_.find(ticket_of(handle)); found != connecting_.end()) {
       return found->second;
     }
@@ -196,11 +219,13 @@ std::shared_ptr<Outgoing> Endpoint::connect(std::span<std::byte, kHandleBytes> h
   return outgoing;
 }
 
+// The program has its circuit: the next connect() with that handle begins a new one.
 void Endpoint::hand_over(CircuitId circuit) {
   const base::LockGuard guard(calls_lock_);
   connecting_.erase(circuit);
 }
 
+// On the membership's thread, as the next two: everything goes to the endpoint's own, so that its maps need no lock.
 void Endpoint::on_member(const membership::Announcement& announcement) {
   tasks_.put([this, announcement] { network_.hear(announcement); });
 }
@@ -210,16 +235,20 @@ void Endpoint::on_gone(MemberId member, const std::string& name, const std::stri
 }
 
 void Endpoint::on_message(MemberId from, uint16_t kind, std::span<const std::byte> bytes) {
+  // What can't be read is dropped without a word: it may be of a later version.
   if (auto control = parse_control(kind, bytes)) {
     tasks_.put([this, from, heard = std::move(*control)] { dispatch(from, heard); });
   }
 }
 
+// The thread. Whatever is thrown here ends the process: tasks catch base::Error where devices may refuse.
 void Endpoint::run() {
   uint64_t next_tick_ns = 0;
   uint64_t next_look_ns = 0;
   uint64_t ending_ns = 0;
   bool is_restless = true;
+  // Each round: tasks, then ports, then all circuits. A task may block in a device (Rail::connect()), and so may
+  // look_around(): other circuits are moved on by their programs meanwhile.
   while (true) {
     is_restless = run_tasks(!is_restless);
     now_ns_ = base::now_ns();
@@ -239,6 +268,7 @@ void Endpoint::run() {
       }
     }
   }
+  // Here, since queue pairs of others' circuits end in this thread alone.
   outgoing_.clear();
   incoming_.clear();
   being_relayed_.clear();
@@ -249,6 +279,7 @@ bool Endpoint::run_tasks(bool may_wait) {
   const auto wants_turn = [](const auto& one) { return one.second->is_restless(); };
   tasks_.wait(may_wait ? kTickNs : kRestlessNs);
   for (const Tasks::Task& task : tasks_.take()) {
+    // Anew for each: the one before may have taken a second.
     now_ns_ = base::now_ns();
     task();
   }
@@ -256,6 +287,7 @@ bool Endpoint::run_tasks(bool may_wait) {
 }
 
 void Endpoint::step_all(bool is_tick) {
+  // What is erased here may still be held by the program, which then destroys it.
   std::erase_if(outgoing_, [&](const auto& one) { return one.second->step(now_ns_, is_tick, in_); });
   std::erase_if(incoming_, [&](const auto& one) {
     Incoming& incoming = *one.second;
@@ -273,6 +305,7 @@ void Endpoint::step_all(bool is_tick) {
   });
 }
 
+// May block in a device: trials of ports.
 void Endpoint::look_around() {
   bool has_news = network_.look_at_ports(now_ns_);
   const std::vector<uint16_t> come_up = network_.take_come_up();
@@ -280,6 +313,7 @@ void Endpoint::look_around() {
     in_.log(Level::info, text_of(devices_->cards()[port]) + " has come up");
   }
   if (!come_up.empty()) {
+    // At the other end of the new port's cable there may be members that nobody knows of.
     membership_->watch(interfaces_of(*devices_));
   }
   has_news = network_.try_ports(now_ns_) || has_news;
@@ -292,6 +326,7 @@ void Endpoint::dispatch(MemberId from, const Control& control) {
   const CircuitId circuit = std::visit([](const auto& one) { return one.circuit; }, control);
   const auto outgoing = outgoing_.find(circuit);
   const auto incoming = incoming_.find(circuit);
+  // Only a circuit's two ends may say what becomes of it; its random id, which relays know, is not enough.
   const bool is_ours = outgoing != outgoing_.end() && outgoing->second->peer() == from;
   const bool is_theirs = incoming != incoming_.end() && incoming->second->peer() == from;
   if (const auto* open = std::get_if<Open>(&control)) {
@@ -317,11 +352,13 @@ void Endpoint::dispatch(MemberId from, const Control& control) {
 }
 
 void Endpoint::hear(MemberId from, const Open& open) {
+  // The sender asks until it is answered: a repetition makes nothing new.
   if (incoming_.contains(open.circuit)) {
     in_.send(from, Opened{open.circuit, Incoming::least_written_bytes(open, in_)});  // the answer may have been lost
     return;
   }
   if (!listeners_.contains(open.listener)) {
+    // Its listener has been closed: the task that adds it was put in before its handle was known to anybody.
     in_.send(from, Refused{open.circuit, fmt::format("{} does not listen there (any more)", plan_.name)});
     return;
   }
@@ -335,9 +372,12 @@ void Endpoint::hear(MemberId from, const Open& open) {
 }
 
 void Endpoint::hear(MemberId from, const RailOpen& open) {
+  // parse_control() has checked the position against the path. A hop that is told by another than the one before it
+  // is a mistake, or worse.
   if (open.path[open.position].member != self_ || open.path[open.position - 1U].member != from) {
     return;
   }
+  // Not the last hop: somebody else's circuit.
   if (open.position + 1U < open.path.size()) {
     relay(open);
     return;
@@ -354,6 +394,7 @@ void Endpoint::hear(MemberId from, const RailOpen& open) {
 void Endpoint::relay(const RailOpen& open) {
   const Hop& here = open.path[open.position];
   const bool is_possible = devices_->has_port(here.entry.port) && devices_->has_port(here.exit.port);
+  // A bound on others' memory here: a relayed rail takes some 2 MiB.
   if (!is_possible || being_relayed_.size() + relays_->all().size() >= kMostRelayed) {
     in_.send_along(open.path, RailDown{open.circuit, open.rail, plan_.name + " can't relay it"});
     return;
@@ -364,6 +405,7 @@ void Endpoint::relay(const RailOpen& open) {
         *devices_, open.circuit, open.rail, open.path, open.position,
         RelayedRail::Side{open.from.is_uc ? IBV_QPT_UC : IBV_QPT_RC, open.from.counts_frames},
         RelayedRail::Side{out.type, out.counts_frames});
+    // May throw, and may block where its device does: then this circuit's rail fails, or comes late.
     relayed->in().connect(open.from);
     RailOpen onward = open;
     ++onward.position;
@@ -390,10 +432,12 @@ void Endpoint::hear_ready(MemberId from, const RailReady& ready) {
     return;
   }
   const std::shared_ptr<RelayedRail> relayed = std::move(found->second);
+  // Before anything can throw: it is either in the relays' list or gone.
   being_relayed_.erase(found);
   try {
     relayed->out().connect(ready.to);
     QueuePairAddress own = relayed->in().address();
+    // A relay's device sends frames on, for which they have to lie in registered memory of this process.
     own.reads_in_place = false;
     relays_->add(relayed);
     const Path& path = relayed->path();
@@ -414,6 +458,7 @@ void Endpoint::hear_down(const RailDown& down) {
     incoming->second->hear(down);
   }
   being_relayed_.erase({down.circuit, down.rail});
+  // Their thread ends them: it may be using them just now.
   relays_->end_if(
       [&](const RelayedRail& rail) { return rail.circuit() == down.circuit && rail.number() == down.rail; });
 }
@@ -430,6 +475,7 @@ void Endpoint::hear_gone(MemberId member, const std::string& name, const std::st
   const auto has_member = [&](const Path& path) { return std::ranges::find(path, member, &Hop::member) != path.end(); };
   std::erase_if(being_relayed_, [&](const auto& one) { return has_member(one.second->path()); });
   relays_->end_if([&](const RelayedRail& rail) { return has_member(rail.path()); });
+  // Last: the names in the words above are the network's.
   network_.forget(member);
 }
 

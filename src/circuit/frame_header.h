@@ -12,7 +12,7 @@
 
 namespace ringbolt::circuit {
 
-/// What a frame on a rail is.
+/// What a frame on a rail is. The numbers are those on the wire.
 enum class FrameKind : uint8_t {
   hello = 1,          ///< sender to receiver: the first on a rail
   hello_ack = 2,      ///< its answer: both directions work
@@ -25,17 +25,20 @@ enum class FrameKind : uint8_t {
 /// Of all kinds but pieces. With 8 bytes of payload a frame fits into what our own device passes in one line of memory.
 inline constexpr size_t kShortHeaderBytes = 32;
 inline constexpr size_t kFrameHeaderBytes = 64;  ///< of pieces
+/// Of a kind that parse_frame() has not checked as well: unknown ones count as short.
 constexpr size_t header_bytes_of(FrameKind kind) {
   return kind == FrameKind::piece ? kFrameHeaderBytes : kShortHeaderBytes;
 }
 /// Of one frame: a multiple of 128 bytes, so that no line of 128 bytes of a message lies in two frames.
+// Bytes. See kSlotBytes (circuit.h), which is this and a header.
 inline constexpr uint32_t kPayloadBytes = 64 * 1024;
 /// Of a piece that is written to its place: likewise a multiple of kPayloadBytes, for it takes a number for each of
 /// these, so that it can be sent as so many frames instead.
 inline constexpr uint32_t kWrittenBytes = 4 * kPayloadBytes;
 constexpr uint32_t sequences_of(uint32_t length_bytes) { return (length_bytes + kPayloadBytes - 1) / kPayloadBytes; }
 
-/// The first bytes of every message on a rail, little-endian. docs/formats/circuit.md.
+/// The first bytes of every message on a rail, little-endian. docs/formats/circuit.md. A value; which fields count
+/// depends on the kind. Numbers wrap around after 2^32.
 struct FrameHeader {
   FrameKind kind = FrameKind::whole;
   bool has_checksum = false;
@@ -92,7 +95,9 @@ inline constexpr size_t kReservedAt = 58;
 static_assert(kReservedAt + 6 == kFrameHeaderBytes);
 }  // namespace frame_layout
 
-/// Writes header_bytes_of(header.kind) bytes.
+/// Writes header_bytes_of(header.kind) bytes. Fields that are out of range are the caller's mistake, and written as
+/// they are.
+// `at` must have room for them.
 inline void emit(const FrameHeader& header, std::byte* at) {
   using namespace frame_layout;
   const std::span<std::byte> to(at, header_bytes_of(header.kind));
@@ -117,12 +122,14 @@ inline void emit(const FrameHeader& header, std::byte* at) {
     base::put_le<uint32_t>(to, kClearanceAt, header.clearance);
     base::put_le<uint16_t>(to, kTriedAt, header.tried_rail);
     base::put_le<uint32_t>(to, kNumberAt, header.number);
+    // Zero today, and not looked at by parse_frame(): room for a later version.
     std::memset(at + kReservedAt, 0, kFrameHeaderBytes - kReservedAt);
   }
 }
 
 /// Whether parse_frame() would find a whole message without flags, which most frames of short messages are; fields are
 /// then where frame_layout says.
+// One comparison for magic, version and kind, which are the first four bytes.
 inline bool is_plain_whole(std::span<const std::byte> head, size_t frame_bytes) {
   using namespace frame_layout;
   constexpr uint32_t kBegin =
@@ -163,12 +170,15 @@ inline std::optional<FrameHeader> parse_frame(std::span<const std::byte> head, s
   header.rail = base::get_le<uint16_t>(head, kRailAt);
   header.circuit = base::get_le<uint32_t>(head, kCircuitAt);
   header.length = base::get_le<uint32_t>(head, kLengthAt);
+  // The two kinds share the place: a "taken" has neither a sequence nor a message.
   (header.kind == FrameKind::taken ? header.come : header.sequence) = base::get_le<uint32_t>(head, kSequenceAt);
   (header.kind == FrameKind::taken ? header.taken : header.message) = base::get_le<uint32_t>(head, kMessageAt);
   header.tag = static_cast<int32_t>(base::get_le<uint32_t>(head, kTagAt));
   header.checksum = base::get_le<uint32_t>(head, kChecksumAt);
+  // Of a whole message; a piece says its own below.
   header.total = header.length;
   const uint32_t payload_bytes = header.is_written ? 0 : header.length;
+  // No overflow: the length is below 2^18 once the first condition is false.
   if (header.length > (header.is_written ? kWrittenBytes : kPayloadBytes) ||
       header_bytes + payload_bytes > frame_bytes) {
     return std::nullopt;

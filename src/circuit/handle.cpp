@@ -10,6 +10,7 @@ namespace ringbolt::circuit {
 namespace {
 
 constexpr uint32_t kHandleMagic = 0x4e424252;  // "RBBN"
+// Handles do not outlive the processes that made them, so those of older versions are not read.
 constexpr uint16_t kHandleVersion = 2;
 constexpr size_t kTicketAt = kHandleBytes - kTicketBytes;
 constexpr size_t kHandleChecksumAt = kTicketAt - sizeof(uint32_t);
@@ -28,6 +29,8 @@ void emit(const Handle& handle, std::span<std::byte, kHandleBytes> to) {
   writer.put(handle.listener);
   std::ranges::fill(to, std::byte{});
   std::ranges::copy(writer.bytes(), to.begin());
+  // Not over the ticket, which changes while the handle is in use. A checksum against accidents, no seal: who
+  // connects is asked for the secret.
   base::put_le(std::span<std::byte>(to), kHandleChecksumAt, base::crc32c(0, to.first(kHandleChecksumAt)));
 }
 

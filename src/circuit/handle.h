@@ -22,10 +22,13 @@ inline constexpr size_t kMostHandleAddresses = 4;
 /// Bytes at the end that are whoever's who connects: zero in a new handle, and no part of what it says.
 inline constexpr size_t kTicketBytes = 8;
 
+/// The ticket is zero afterwards. More addresses than fit are left out, the last ones.
 void emit(const Handle& handle, std::span<std::byte, kHandleBytes> to);
 /// Nothing if it is none of ours, of another version, or changed anywhere. Any bytes are safe. Pure.
 std::optional<Handle> parse_handle(std::span<const std::byte, kHandleBytes> bytes);
 
+/// 0 in a handle that nobody has connected with. Handles are values of the program's: no lock of ours guards their
+/// bytes.
 uint64_t ticket_of(std::span<const std::byte, kHandleBytes> handle);
 void set_ticket(std::span<std::byte, kHandleBytes> handle, uint64_t ticket);
 

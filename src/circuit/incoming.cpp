@@ -43,6 +43,8 @@ void Incoming::hear(const RailOpen& open, Surroundings& in) {
   plan.gid_index = here.entry.gid_index;
   plan.n_receives = kFrameReceives;
   plan.receive_bytes = kSlotBytes;
+  // Answers have short headers; a clearance, which is longer, goes only where the sender's receives have room
+  // (kClearToSendBytes).
   plan.peer_receive_bytes = kFrameHeaderBytes;
   plan.send_depth = 2 * kWindow;
   plan.sends = circuit_->answers();
@@ -51,6 +53,7 @@ void Incoming::hear(const RailOpen& open, Surroundings& in) {
   // Nor can it write to those.
   plan.is_direct = plan.takes_writes = is_direct_ && open.path.size() == 2 && plan.type == IBV_QPT_RC;
   if (plan.is_direct) {
+    // Before the rail is added: receives posted from then on have keys of its device.
     in.registrations->use(in.devices->device_of(plan.port));
   }
   try {
@@ -59,6 +62,7 @@ void Incoming::hear(const RailOpen& open, Surroundings& in) {
     const QueuePairAddress address = rail->address();
     {
       const base::LockGuard guard(circuit_->lock);
+      // Before the sender is answered: it may greet at once.
       circuit_->add_rail(open.rail, std::move(rail), open.path);
     }
     in.send(open.path[open.position - 1U].member, RailReady{open.circuit, open.rail, address});
@@ -97,6 +101,7 @@ bool Incoming::step(bool is_tick, Surroundings& in) {
     const base::LockGuard guard(circuit_->lock, base::kAdoptLock);
     circuit_->progress_idle();
   }
+  // A way that is gone needs no word: the sender has said so, or knows.
   const FailureKind failure = circuit_->failure();
   if (!is_closing_ && (failure == FailureKind::protocol || failure == FailureKind::usage) &&
       !std::exchange(has_told_failure_, true)) {

@@ -11,6 +11,7 @@
 namespace ringbolt::circuit {
 
 /// A receive circuit from the first word of its sender to its end. Of the endpoint's thread alone, but for close().
+/// Shared by the endpoint, the listener that has not handed it over, and the program.
 class Incoming {
  public:
   /// Throws base::Error.
@@ -25,9 +26,12 @@ class Incoming {
   /// Whether its listener has been told that it is open.
   bool is_handed_over = false;
 
-  /// The program has no more use for it: its memory is not written to any more once this returns. Thread-safe.
+  /// The program has no more use for it: its memory is not written to any more once this returns. Thread-safe. Then
+  /// Endpoint::wake(): the rest is done in the endpoint's thread.
   void close();
 
+  /// Makes the rail, connects it (which may block, see Rail::connect()) and answers; or says along the path that it
+  /// can't be had.
   void hear(const RailOpen& open, Surroundings& in);
   void hear(const RailDown& down);
   void hear(const Close& close, Surroundings& in);

@@ -17,11 +17,14 @@ inline constexpr size_t kLineBytes = 128;
 inline void copy_lines(void* target, const void* source, size_t length_bytes) {
   auto* to = static_cast<std::byte*>(target);
   const auto* from = static_cast<const std::byte*>(source);
+  // Of `target` alone: sources are read in any way.
   const bool is_aligned = reinterpret_cast<uintptr_t>(to) % sizeof(uint64_t) == 0;
   const auto put_word = [&](size_t at) {
     uint64_t word = 0;
     std::memcpy(&word, from + at, sizeof word);
-    // Released: a weakly ordered processor lets nobody see it before what was stored earlier.
+    // Released: a weakly ordered processor lets nobody see it before what was stored earlier. Its alignment was
+    // checked. Pairs with the acquire, or its like, of whoever waits for the flag: a GPU's ld.acquire, NCCL's
+    // volatile load of 16 bytes.
     std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(to + at)).store(word, std::memory_order_release);
   };
   if (is_aligned) {

@@ -25,15 +25,19 @@ Network::Network(OwnPorts& ports, NodeId node, MemberId self, std::string name)
   own_.cards = ports.cards();
   looked_.resize(own_.cards.size());
   for (uint16_t port = 0; port < own_.cards.size(); ++port) {
+    // A port without a card starts as inactive, however it is: look_at_port() then finds out what it is.
     own_.is_active.push_back(own_.cards[port].capabilities.can_connect() && ports.is_active(port));
   }
 }
 
+// The endpoint's thread alone, as all functions here: no lock.
 void Network::hear(const membership::Announcement& announcement) {
   const MemberId member = announcement.contact.member;
   auto ports = parse_node_ports(announcement.node, announcement.details);
   const auto known = known_.find(member);
+  // Counted once, if it was known.
   if (!ports) {
+    // What can't be read: of another version of Ringbolt. Such a member is as good as not there.
     version_ += static_cast<uint32_t>(known_.erase(member));
   } else if (known == known_.end() || known->second.node != announcement.node || known->second.ports != *ports) {
     if (known != known_.end()) {
@@ -70,6 +74,7 @@ void Network::find_news(const Known& before, const NodePorts& now) {
 
 void Network::forget_findings(const std::function<bool(const FoundCable&)>& is_old) {
   std::erase_if(tried_, [&](const auto& tried) { return is_old(tried.first); });
+  // Told with the next look_at_ports(), whose caller announces.
   has_forgotten_ = std::erase_if(own_.found, is_old) > 0 || has_forgotten_;
 }
 
@@ -87,6 +92,7 @@ bool Network::look_at_ports(uint64_t now_ns) {
 bool Network::look_at_port(uint16_t port, uint64_t now_ns) {
   Tried& looked = looked_[port];
   if (!ports_.is_active(port)) {
+    // When it comes up again, it is looked at without delay.
     looked = {};
     const bool was_active = own_.is_active[port];
     own_.is_active[port] = false;
@@ -95,6 +101,7 @@ bool Network::look_at_port(uint16_t port, uint64_t now_ns) {
   if (own_.is_active[port] || now_ns < looked.next_ns) {
     return false;
   }
+  // 100 ms to 3.2 s: kMostDoublings bounds the shift.
   looked.next_ns = now_ns + (kLookAgainNs << looked.n);
   looked.n = std::min(looked.n + 1, kMostDoublings);
   if (!ports_.look_again(port)) {
@@ -107,12 +114,17 @@ bool Network::look_at_port(uint16_t port, uint64_t now_ns) {
   return true;
 }
 
+// Blocks in devices: as long as the longest trial of a port takes, port after port.
 bool Network::try_ports(uint64_t now_ns) {
   if (tried_version_ == version_ && now_ns < next_try_ns_) {
     return false;
   }
+  // Before the trials: what they find changes the version, and so leads to another look.
   tried_version_ = version_;
+  // Until there is news, unless something below is to be tried again.
   next_try_ns_ = UINT64_MAX;
+  // The others hear of its findings by its announcement. The queue pairs of a trial would meet each other's
+  // otherwise.
   const auto is_first_here =
       std::ranges::none_of(known_, [&](const auto& one) { return one.second.node == own_.node && one.first < self_; });
   if (!is_first_here) {
@@ -127,6 +139,7 @@ bool Network::try_ports(uint64_t now_ns) {
       continue;
     }
     Tried& tried = tried_[pair];
+    // The shift is bounded by kMostTrials.
     if (tried.n < kMostTrials && now_ns >= tried.next_ns) {
       tried.next_ns = now_ns + (kTryAgainNs << tried.n++);
       by_port[candidate.port].push_back(candidate);
@@ -144,6 +157,7 @@ bool Network::try_ports(uint64_t now_ns) {
     }
     std::vector<int> errors;
     try {
+      // All of a port at once, since a trial that fails costs its whole time-out.
       errors = ports_.try_candidates(port, there);
     } catch (const base::Error&) {
       continue;  // the device does not open just now
@@ -164,6 +178,7 @@ std::vector<NodePorts> Network::nodes() const {
   std::map<NodeId, NodePorts> first;
   bool is_own_first = true;
   for (const auto& [member, known] : known_) {  // ascending
+    // `known_` does not hold this member.
     is_own_first = is_own_first && !(known.node == own_.node && member < self_);
     first.emplace(known.node, known.ports);
   }
@@ -183,6 +198,7 @@ MembersOfNode Network::members_of_nodes() const {
   for (const auto& [member, known] : known_) {
     members[known.node].push_back(member);
   }
+  // Others come in their order out of the map.
   std::ranges::sort(members[own_.node]);
   return members;
 }
@@ -195,6 +211,7 @@ const std::vector<Link>& Network::links() {
   return links_;
 }
 
+// Empty: nobody knows of a way just now.
 std::vector<PlannedPath> Network::paths_to(MemberId to) {
   const Known* const known = find(to);
   if (known == nullptr) {
@@ -211,6 +228,7 @@ const NodePorts* Network::ports_of(MemberId member) const {
     return &own_;
   }
   const Known* const known = find(member);
+  // Good until the next hear() or forget().
   return known == nullptr ? nullptr : &known->ports;
 }
 
@@ -224,6 +242,7 @@ Network::HopKind Network::kind_of_hop(const Path& path, size_t i) const {
   }
   const bringup::Capabilities& a = here->cards[exit].capabilities;
   const bringup::Capabilities& b = there->cards[entry].capabilities;
+  // Where they have nothing in common there is no link, and no path asks.
   return {bringup::common_type(a, b, IBV_QPT_RC).value_or(IBV_QPT_RC), a.counts_frames || b.counts_frames};
 }
 
@@ -243,6 +262,7 @@ std::string Network::objection_to(const Path& path) const {
       return "a member on its way is gone";
     }
     const auto is_down = [&](const PortUse& use) {
+      // Paths come out of announcements, and a member may have fewer ports by now than when they were planned.
       return use.port >= ports->is_active.size() || !ports->is_active[use.port];
     };
     if ((i > 0 && is_down(path[i].entry)) || (i + 1 < path.size() && is_down(path[i].exit))) {

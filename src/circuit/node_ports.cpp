@@ -13,6 +13,8 @@
 namespace ringbolt::circuit {
 namespace {
 
+// Far more than kMostCards ports can have, unless all of a large cluster are at one switch: what is left out makes no
+// link.
 constexpr uint16_t kMostFound = 1024;
 // What a port is.
 constexpr uint8_t kIsActive = 1;
@@ -31,6 +33,7 @@ struct End {
   uint8_t gid_index = 0;
 };
 
+// Refers to `nodes`, which outlive it. run() once.
 class Linking {
  public:
   explicit Linking(const std::vector<NodePorts>& nodes) : nodes_(nodes) {
@@ -57,6 +60,7 @@ class Linking {
     }
     for (const auto& crowd : by_subnet_.crowds) {
       for (const size_t a : crowd) {
+        // Also with themselves and both ways round, which add() passes over.
         for (const size_t b : crowd) {
           add(end_of(a), end_of(b));
         }
@@ -67,6 +71,7 @@ class Linking {
         add_found({node, found.port}, found);
       }
     }
+    // Their order is that of rails, and must be the same on every member.
     std::ranges::sort(links_, {},
                       [](const Link& link) { return std::tuple(link.a, link.b, link.at_a.port, link.at_b.port); });
     return std::move(links_);
@@ -89,6 +94,7 @@ class Linking {
     for (const bringup::CardGid& gid : card(at).gids) {
       bringup::AddressOfPort address;
       address.port = n_ports_;
+      // What subnets.h calls a rank is a node here: two ports of one node are no pair.
       address.rank = static_cast<uint32_t>(at.node);
       address.gid_index = gid.index;
       address.gid = gid.gid;
@@ -115,6 +121,7 @@ class Linking {
     if (a.at.node == b.at.node || nodes_[a.at.node].node == nodes_[b.at.node].node || !is_usable(a.at, b.at)) {
       return;
     }
+    // By the nodes' numbers, not their places: the same link on every member.
     if (nodes_[b.at.node].node < nodes_[a.at.node].node) {
       std::swap(a, b);
     }
@@ -123,6 +130,7 @@ class Linking {
       return;
     }
     if (!used_.insert({b.at, a.at.node}).second) {
+      // Both or none, so that the port of `a` may still serve another one there.
       used_.erase({a.at, b.at.node});
       return;
     }
@@ -133,6 +141,7 @@ class Linking {
     link.b = nodes_[b.at.node].node;
     link.at_a = {a.at.port, a.gid_index};
     link.at_b = {b.at.port, b.gid_index};
+    // An end that does not say how fast it is does not slow down the other.
     link.rate_mbps = rate_a == 0 || rate_b == 0 ? std::max(rate_a, rate_b) : std::min(rate_a, rate_b);
     link.is_active = is_active(a.at) && is_active(b.at);
     links_.push_back(link);
@@ -190,6 +199,7 @@ std::optional<NodePorts> parse_node_ports(NodeId node, std::span<const std::byte
   const auto n_ports = reader.take<uint16_t>();
   for (uint16_t i = 0; i < n_ports && reader.is_sound(); ++i) {
     const auto flags = reader.take<uint8_t>();
+    // Cards stand in the order of their ports, without gaps.
     const bool has_card = (flags & kHasCard) != 0;
     if (has_card && card == cards->end()) {
       return std::nullopt;
@@ -197,6 +207,7 @@ std::optional<NodePorts> parse_node_ports(NodeId node, std::span<const std::byte
     ports.cards.push_back(has_card ? std::move(*card++) : bringup::PortCard());
     ports.is_active.push_back(has_card && (flags & kIsActive) != 0);
   }
+  // After the loop, which ends with the bytes: not much is allocated for a wrong count.
   if (n_ports > bringup::kMostCards || card != cards->end()) {
     return std::nullopt;
   }

@@ -20,7 +20,8 @@ struct FoundCable {
 };
 
 /// What a member says of its node's ports: Announcement::details. Members of one node number them alike, and find out
-/// about each at a moment of their own.
+/// about each at a moment of their own. `cards` and `is_active` have the same length where parse_node_ports() has
+/// made them, kMostCards at most.
 struct NodePorts {
   NodeId node = 0;                       ///< not part of the bytes
   std::vector<bringup::PortCard> cards;  ///< [port]; without RC: it can't carry circuits, or could not so far
@@ -29,6 +30,7 @@ struct NodePorts {
   friend bool operator==(const NodePorts&, const NodePorts&) = default;
 };
 
+/// Of found cables the first 1024.
 std::vector<std::byte> emit(const NodePorts& ports);
 /// Nothing if it is none. Any bytes are safe. Pure.
 std::optional<NodePorts> parse_node_ports(NodeId node, std::span<const std::byte> bytes);
@@ -47,11 +49,12 @@ struct Link {
 /// All links between these nodes, by what the ports are, never by where they stand in a list: (1) ports that have a
 /// subnet to themselves (bringup/subnets.h), (2) ports that share a subnet with more, as at a switch, (3) ports that
 /// have found each other. Of two nodes each port has one link at most. Only ports that have a type of queue pair in
-/// common. Pure, and the same on every member that knows the same.
+/// common. Pure, and the same on every member that knows the same. Found cables count only where both ends have found
+/// each other: a switch lets a port reach many.
 std::vector<Link> links_between(const std::vector<NodePorts>& nodes);
 
 /// Which ports of others a node should try its own with, since their addresses don't tell: [own port], each with the
-/// other's place in `nodes` and its port. Pure.
+/// other's place in `nodes` and its port. Pure. `node`: an index into `nodes`.
 struct Candidate {
   uint16_t port = 0;
   size_t node = 0;

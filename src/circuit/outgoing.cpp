@@ -13,8 +13,12 @@ namespace ringbolt::circuit {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
+// An Open that was sent before a connection between the two members broke may be lost; the receiver takes a second
+// one for the first.
 constexpr uint64_t kCallAgainNs = 300 * kMillisecond;
+// All hops have to make and connect their queue pairs meanwhile, one after the other.
 constexpr uint64_t kMakingNs = 3'000 * kMillisecond;
+// For what the network's version does not tell, as a rail that was refused.
 constexpr uint64_t kPlanAgainNs = 500 * kMillisecond;
 /// Words are due after this; nothing is given up: a peer may be minutes late.
 constexpr uint64_t kWarnAfterNs = 10'000 * kMillisecond;
@@ -22,15 +26,18 @@ constexpr uint64_t kWarnAfterNs = 10'000 * kMillisecond;
 constexpr uint64_t kMostPathlessNs = 10'000 * kMillisecond;
 /// A refusal that lasts so long is worth a warning: others belong to peers and cables that come and go.
 constexpr uint64_t kRefusedNs = 2'000 * kMillisecond;
+// For what was sent to be taken; as long as the endpoint's own end (kMostEndingNs).
 constexpr uint64_t kMostClosingNs = 2'000 * kMillisecond;
 /// Receives for answers: hello_ack, one for each frame of the window at most, and clearances.
 constexpr uint32_t kAnswerReceives = 2 * kWindow;
 static_assert(1 + kWindow + Clearing::kMostFrames <= kAnswerReceives);
+// 4 MiB of memory for one circuit at most: with four rails each has its window full, with more they share.
 constexpr uint32_t kMostSlots = 64;
 
 }  // namespace
 
 void Outgoing::hear(const Opened& opened, uint64_t now_ns, Surroundings& in) {
+  // Both ends' wishes are met: the longer of the two.
   if (!std::exchange(is_opened_, true) && in.ways.is_direct && opened.least_written_bytes != 0) {
     least_written_bytes_ = std::max(opened.least_written_bytes, in.ways.least_written_bytes);
   }
@@ -38,6 +45,7 @@ void Outgoing::hear(const Opened& opened, uint64_t now_ns, Surroundings& in) {
 }
 
 void Outgoing::hear(const Refused& refused) {
+  // A refusal that comes after is one of a repetition of the Open.
   if (!is_opened_) {
     failure_text_ = refused.why;
     is_refused_.store(true, std::memory_order_release);
@@ -67,6 +75,7 @@ bool Outgoing::step(uint64_t now_ns, bool is_tick, Surroundings& in) {
   if (is_closing_ && closing_ns_ == 0) {
     closing_ns_ = now_ns;
   }
+  // There is no rail, or the program never gets one.
   if (is_refused_ || (is_closing_ && circuit_ == nullptr)) {
     if (is_closing_ && is_opened_) {
       in.send(peer_, Close{id_, CloseReason::orderly, "the connection was given up"});
@@ -82,15 +91,18 @@ bool Outgoing::step(uint64_t now_ns, bool is_tick, Surroundings& in) {
   for (auto making = making_.begin(); making != making_.end();) {
     const uint16_t number = making->first;
     const bool is_late = now_ns > making->second.deadline_ns;
+    // Before give_up_making(), which erases it.
     ++making;
     if (is_late) {
       give_up_making(number, "no answer within 3 s", now_ns, in);
     }
   }
   const bool has_failed = circuit_ != nullptr && circuit_->failure() != FailureKind::none;
+  // A circuit that ends gets no new rails.
   if (!has_failed && !is_closing_ && (planned_version_ != in.network.version() || now_ns >= next_plan_ns_)) {
     plan(now_ns, in);
   }
+  // Only tried: a program that holds it moves the circuit on itself.
   if (circuit_ != nullptr && (is_tick || is_restless()) && circuit_->lock.try_lock()) {
     const base::LockGuard guard(circuit_->lock, base::kAdoptLock);
     circuit_->progress_idle();
@@ -117,6 +129,7 @@ void Outgoing::plan(uint64_t now_ns, Surroundings& in) {
   planned_version_ = in.network.version();
   next_plan_ns_ = now_ns + kPlanAgainNs;
   std::vector<PlannedPath> wanted = in.network.paths_to(peer_);
+  // Of rails that carry new frames; retiring ones make room for others over the same links.
   std::vector<Path> standing;
   size_t n_live_wanted = 0;
   std::vector<uint16_t> unwanted;
@@ -130,6 +143,7 @@ void Outgoing::plan(uint64_t now_ns, Surroundings& in) {
       }
       const bool is_wanted =
           std::ranges::any_of(wanted, [&](const PlannedPath& one) { return one.path == *rail.path; });
+      // A rail that has not been greeted yet does not make another one superfluous.
       n_live_wanted += is_wanted && rail.is_live ? 1 : 0;
       if (!is_wanted && !rail.is_retiring) {
         unwanted.push_back(rail.number);
@@ -154,6 +168,7 @@ void Outgoing::plan(uint64_t now_ns, Surroundings& in) {
   for (const PlannedPath& one : wanted) {
     const bool is_there = std::ranges::find(standing, one.path) != standing.end() ||
                           std::ranges::any_of(making_, [&](const auto& made) { return made.second.path == one.path; });
+    // No more rails than clearances have places for.
     if (!is_there && standing.size() + making_.size() < kMostRails) {
       if (circuit_ == nullptr) {
         make_circuit(wanted.size(), one.path.front().exit.port, in);
@@ -162,6 +177,7 @@ void Outgoing::plan(uint64_t now_ns, Surroundings& in) {
     }
   }
   const bool is_pathless = standing.empty() && making_.empty();
+  // Rails that are being made count as a way: each has its own deadline.
   pathless_ns_ = !is_pathless ? 0 : pathless_ns_ == 0 ? now_ns : pathless_ns_;
   if (!is_pathless || now_ns - pathless_ns_ < kMostPathlessNs) {
     return;
@@ -200,6 +216,7 @@ void Outgoing::make_rail(const PlannedPath& planned, uint64_t now_ns, Surroundin
   plan.counts_frames = kind.counts_frames;
   plan.port = planned.path.front().exit.port;
   plan.gid_index = planned.path.front().exit.gid_index;
+  // The receiver never has more answers under way, so none meets no receive.
   plan.n_receives = kAnswerReceives;
   plan.receive_bytes = kFrameHeaderBytes;
   plan.peer_receive_bytes = kSlotBytes;
@@ -207,13 +224,16 @@ void Outgoing::make_rail(const PlannedPath& planned, uint64_t now_ns, Surroundin
   plan.sends = circuit_->slots();
   plan.is_direct = least_written_bytes_ != 0 && planned.path.size() == 2 && plan.type == IBV_QPT_RC;
   if (plan.is_direct) {
+    // Clearances come by direct rails alone.
     plan.receive_bytes = kClearToSendBytes;
     plan.send_depth = 4 * kWindow;  // a WRITE and a frame each, and those whose completion is late
     in.registrations->use(in.devices->device_of(plan.port));
   }
+  // Unique for 65,536 rails of a circuit; the receiver tells apart by it what is left of an older one.
   const uint16_t number = next_rail_++;
   try {
     auto rail = std::make_unique<Rail>(*in.devices, plan);
+    // The path has two hops at least (plan_paths()).
     in.send(planned.path[1].member, RailOpen{id_, number, 1, planned.path, rail->address()});
     making_[number] = {std::move(rail), planned.path, planned.rate_mbps, now_ns + kMakingNs,
                        in.network.may_lose(planned.path)};
@@ -228,6 +248,7 @@ void Outgoing::make_rail(const PlannedPath& planned, uint64_t now_ns, Surroundin
 /// A rail can't be had: a device has no more queue pairs, say, which may change, and is not awaited for ever.
 void Outgoing::note_refused(const std::string& why, uint64_t now_ns, Surroundings& in) {
   refused_ns_ = refused_ns_ == 0 ? now_ns : refused_ns_;
+  // say_once() says the same words as a warning once, then for those who want to know all.
   if (now_ns - refused_ns_ > kRefusedNs) {
     in.say_once(why);
   }
@@ -244,6 +265,7 @@ void Outgoing::hear(MemberId from, const RailReady& ready, Surroundings& in) {
   Making made = std::move(found->second);
   making_.erase(found);
   try {
+    // Without the circuit's lock, since it may block; a program goes on meanwhile with the rails that it has.
     made.rail->connect(ready.to);
   } catch (const base::Error& error) {
     in.log(Level::warning,
@@ -292,6 +314,7 @@ void Outgoing::hear(const RailDown& down, uint64_t now_ns, Surroundings& in) {
   } else if (circuit_ != nullptr) {
     const base::LockGuard guard(circuit_->lock);
     circuit_->fail_rail(down.rail, down.why);
+    // Soon, and not at once: the network may hear of the cable in a moment.
     next_plan_ns_ = std::min(next_plan_ns_, now_ns + kPlanAgainNs / 10);
   }
 }
@@ -363,6 +386,7 @@ void Outgoing::wind_up(Surroundings& in) {
   }
   for (SendCircuit::Ended& one : ended) {
     const std::string why = one.rail->has_failed() ? one.rail->failure() : "another way has taken its place";
+    // For words; the path itself is told to all on it.
     const std::string path = in.network.text_of(one.path);
     const std::string repeated =
         one.n_repeated == 0 ? "" : fmt::format("; {} frames had been sent again", one.n_repeated);
@@ -377,6 +401,7 @@ void Outgoing::wind_up(Surroundings& in) {
     in.send_along(one.path, RailDown{id_, one.number, why});
     next_plan_ns_ = 0;
     if (one.rail->type() == IBV_QPT_UC) {
+      // The lambda holds the circuit, since what the device reads until then lies there.
       in.endings.end(std::move(one.rail), [circuit = circuit_, number = one.number] {
         const base::LockGuard guard(circuit->lock);
         circuit->forget_rail(number);

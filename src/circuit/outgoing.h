@@ -14,7 +14,7 @@ namespace ringbolt::circuit {
 
 /// A send circuit from the call that asks for it to its end: finds the peer, asks its listener, makes rails over all
 /// paths that there are, and makes others as cables come and go. Of the endpoint's thread alone, but for what is said
-/// to be thread-safe.
+/// to be thread-safe. Shared by the endpoint, its map of connections that are being made, and the program.
 class Outgoing {
  public:
   Outgoing(CircuitId id, MemberId peer, uint64_t listener, bool has_checksums)
@@ -23,14 +23,17 @@ class Outgoing {
   CircuitId id() const { return id_; }
   MemberId peer() const { return peer_; }
 
-  /// Null until there is a rail. Thread-safe.
+  /// Null until there is a rail. Thread-safe. The acquire sees circuit_, which is written before and never again.
   std::shared_ptr<SendCircuit> ready() const { return is_ready_.load(std::memory_order_acquire) ? circuit_ : nullptr; }
   /// Whether there will never be one; failure_text() says why. Thread-safe.
   bool is_refused() const { return is_refused_.load(std::memory_order_acquire); }
+  /// Only after is_refused(), which acquires it; then it never changes.
   const std::string& failure_text() const { return failure_text_; }
-  /// The program has no more use for it. What it has sent is still delivered. Thread-safe.
+  /// The program has no more use for it. What it has sent is still delivered. Thread-safe. Then Endpoint::wake().
+  /// What is not taken within two seconds is given up.
   void close() { is_closing_ = true; }
 
+  /// Now: base::now_ns(), as in all that follow. Rails are planned at the next step().
   void hear(const Opened& opened, uint64_t now_ns, Surroundings& in);
   void hear(const Refused& refused);
   void hear(MemberId from, const RailReady& ready, Surroundings& in);
@@ -38,13 +41,15 @@ class Outgoing {
   void hear(const Close& close, Surroundings& in);
   void hear_gone(MemberId member, const std::string& name, const std::string& why, Surroundings& in);
 
-  /// Goes on. `is_tick`: also what the program would move if it asked. Whether it is over, and to be forgotten.
+  /// Goes on. `is_tick`: also what the program would move if it asked. Whether it is over, and to be forgotten. May
+  /// block where a device does as a rail is made or connected.
   bool step(uint64_t now_ns, bool is_tick, Surroundings& in);
   /// Something is to be done soon: it is being made, or wound up.
   bool is_restless() const { return !is_ready_ || is_closing_ || !making_.empty(); }
 
  private:
   /// A rail whose other end has not answered yet.
+  // Nobody else has its rail: it needs no lock.
   struct Making {
     std::unique_ptr<Rail> rail;
     Path path;
@@ -82,7 +87,9 @@ class Outgoing {
   uint16_t next_rail_ = 0;
   std::map<uint16_t, Making> making_;
   uint64_t closing_ns_ = 0;
+  // Written before the release of is_refused_.
   std::string failure_text_;
+  // Made with the first path; then never changed. Its rails are added and taken out under its lock.
   std::shared_ptr<SendCircuit> circuit_;
   std::atomic<bool> is_ready_ = false;
   std::atomic<bool> is_refused_ = false;

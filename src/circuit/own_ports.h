@@ -14,13 +14,16 @@ namespace ringbolt::circuit {
 class OwnPorts {
  public:
   virtual ~OwnPorts() = default;
-  /// [port]: what each is. One that can't carry circuits, or could not so far, has an empty card (no RC, no GID).
+  /// [port]: what each is. One that can't carry circuits, or could not so far, has an empty card (no RC, no GID). The
+  /// reference stays good; look_again() changes an element.
   virtual const std::vector<bringup::PortCard>& cards() const = 0;
   /// Whether the device says that the port works.
   virtual bool is_active(uint16_t port) const = 0;
-  /// Makes the card anew: whether the port can carry circuits now. May block for a second, if its device does.
+  /// Makes the card anew: whether the port can carry circuits now. May block for a second, if its device does. False:
+  /// not yet, and cards() is as before.
   virtual bool look_again(uint16_t port) = 0;
-  /// bringup::try_candidates() from that port. Throws base::Error likewise.
+  /// bringup::try_candidates() from that port. Throws base::Error likewise. For each an errno, 0 for one that was
+  /// reached. Blocks for seconds at most.
   virtual std::vector<int> try_candidates(uint16_t port, std::span<const bringup::TrialCandidate> there) = 0;
 };
 

@@ -30,6 +30,8 @@ std::optional<std::vector<Step>> shortest(const std::vector<Link>& links, const 
                                           NodeId to, const std::set<NodeId>& taken) {
   std::map<NodeId, Step> by;  // how each node was reached
   std::map<NodeId, NodeId> before;
+  // Breadth first: the first way found is a shortest one, and of several the one over the first links, so all members
+  // that know the same plan the same.
   std::deque<NodeId> reached = {from};
   before.emplace(from, from);
   for (; !reached.empty() && !before.contains(to); reached.pop_front()) {
@@ -39,6 +41,7 @@ std::optional<std::vector<Step>> shortest(const std::vector<Link>& links, const 
         continue;
       }
       const Step step = step_from(link, node);
+      // A node without members has nobody to relay.
       const bool may_relay = step.to == to || (members.contains(step.to) && !taken.contains(step.to));
       if (may_relay && before.emplace(step.to, node).second) {
         by.emplace(step.to, step);
@@ -112,6 +115,7 @@ std::vector<PlannedPath> plan_paths(const std::vector<Link>& links, const std::v
   }
   std::set<NodeId> taken;
   size_t n_steps = 0;
+  // After direct links none are looked for: detours take others' memory and processors.
   while (planned.size() < kMostRails && (planned.empty() || n_steps > 1)) {
     const auto steps = shortest(links, members, from.first, to.first, taken);
     if (!steps || (n_steps != 0 && steps->size() > n_steps) || steps->size() >= kMostHops) {
@@ -120,6 +124,7 @@ std::vector<PlannedPath> plan_paths(const std::vector<Link>& links, const std::v
     n_steps = steps->size();
     planned.push_back(path_of(*steps, members, from.second, to.second));
     for (const Step& step : *steps) {
+      // The receiver's node too, which may_relay excepts.
       taken.insert(step.to);
     }
   }

@@ -10,6 +10,7 @@
 namespace ringbolt::circuit {
 
 /// Rails of one circuit at most.
+// Also a bound of the format of clearances.
 inline constexpr size_t kMostRails = 8;
 
 /// Which members there are on each node, ascending: those that may relay.
@@ -24,7 +25,9 @@ struct PlannedPath {
 
 /// The paths that a circuit from one member to another takes, over active links alone: all links between their nodes;
 /// where there are none, shortest ways over other nodes' members that have no node in common but their ends, as many as
-/// there are; on one node, its first port that is active, which reaches itself. Empty: there is no way just now. Pure.
+/// there are; on one node, its first port that is active, which reaches itself. Empty: there is no way just now.
+/// Pure. Of kMostRails at most, in the links' order. Detours are all of the same, least length, and of kMostHops
+/// members at most.
 std::vector<PlannedPath> plan_paths(const std::vector<Link>& links, const std::vector<NodePorts>& nodes,
                                     const MembersOfNode& members, std::pair<NodeId, MemberId> from,
                                     std::pair<NodeId, MemberId> to);

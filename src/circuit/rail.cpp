@@ -16,9 +16,11 @@ namespace {
 
 constexpr uint32_t kPsnMask = 0xffffff;
 /// A time-out of 67 ms and seven tries: half a second until a cable without a port that says so is given up.
+// 4.096 us times 2^14 (ibv_modify_qp(3), IBV_QP_TIMEOUT); the tries are those of verbs::Path.
 constexpr uint8_t kTimeout = 14;
 /// Shorter frames go along with the news of them; longer ones are read where they lie.
 constexpr uint32_t kLeastInPlaceBytes = 2048;
+// What a device that counts frames takes for one (bringup::Capabilities::counts_frames).
 constexpr uint32_t kFrameBytes = 4096;
 constexpr uint32_t frames_of(uint32_t length_bytes) { return (length_bytes + kFrameBytes - 1) / kFrameBytes; }
 
@@ -27,6 +29,7 @@ std::optional<verbs::CompletionChannel> channel_of(const Device& device, bool is
     return std::nullopt;
   }
   try {
+    // A device without channels is nothing to explain to the program's user.
     const verbs::ExpectedRefusals expected(device.context.calls());
     return std::optional<verbs::CompletionChannel>(std::in_place, device.context);
   } catch (const base::Error&) {
@@ -41,7 +44,9 @@ Rail::Rail(const Devices& devices, const RailPlan& plan)
       card_(devices.cards()[plan.port]),
       plan_(plan),
       channel_(channel_of(device_, plan.relays)),
+      // Room for every request that can be posted: it never overflows.
       cq_(device_.context, static_cast<int>(plan.n_receives + plan.send_depth), channel_ ? &*channel_ : nullptr),
+      // Random, so that packets of an earlier queue pair with the same number do not fit.
       psn_(static_cast<uint32_t>(bootstrap::random_number()) & kPsnMask) {
   receives_.emplace(device_.pd, size_t{plan.n_receives} * plan.receive_bytes, verbs::Contents::anything);
   receive_region_.emplace(device_.pd, receives_->bytes());
@@ -56,6 +61,7 @@ Rail::Rail(const Devices& devices, const RailPlan& plan)
   wanted.send_depth = plan.send_depth * send_unit;
   wanted.receive_depth = plan.n_receives * (plan.counts_frames ? frames_of(plan.receive_bytes) : 1);
   unconnected_.emplace(device_.pd, wanted);
+  // A device may grant more than was asked, or less.
   depth_ = std::min(plan.send_depth, unconnected_->send_depth() / send_unit);
   if (unconnected_->receive_depth() < wanted.receive_depth || depth_ < 2 * kRequestsPerSignal) {
     throw base::Error(
@@ -64,11 +70,13 @@ Rail::Rail(const Devices& devices, const RailPlan& plan)
                     unconnected_->receive_depth(), wanted.send_depth, wanted.receive_depth));
   }
   told_.resize(depth_);
+  // So many bytes take as many frames as the other end's receive: one more than all but the last frame hold.
   least_bytes_ = plan.counts_frames ? (send_unit - 1) * kFrameBytes + 1 : 0;
 }
 
 QueuePairAddress Rail::address() const {
   QueuePairAddress address;
+  // Asked anew: the card is from when the port was looked at last.
   const auto gid = device_.context.query_gid(card_.port, plan_.gid_index);
   if (!gid) {
     throw base::Error(gid.error().value, "ibv_query_gid", device_.context.device());
@@ -94,6 +102,7 @@ void Rail::connect(const QueuePairAddress& peer) {
   path.timeout = kTimeout;
   path.remote_access = plan_.takes_writes ? static_cast<unsigned>(IBV_ACCESS_REMOTE_WRITE) : 0U;
   unconnected_->to_init(path);
+  // Before RTR: from then on the peer may send (ibv_modify_qp(3)).
   for (uint32_t slot = 0; slot < plan_.n_receives; ++slot) {
     if (!post_receive(slot)) {
       throw base::Error(EIO, "ibv_post_recv", name(), failure_);
@@ -108,6 +117,7 @@ void Rail::connect(const QueuePairAddress& peer) {
   peer_reads_in_place_ = plan_.type == IBV_QPT_RC && peer.reads_in_place;
 }
 
+// One of the two is there at any time, but within connect().
 std::string Rail::name() const { return name_.empty() ? unconnected_->name() : name_; }
 
 bool Rail::post_receive(uint32_t slot) {
@@ -119,6 +129,7 @@ bool Rail::post_receive(uint32_t slot) {
   request.wr_id = kIsReceive | slot;
   request.sg_list = &piece;
   request.num_sge = 1;
+  // Receives may be posted from INIT on.
   const int error = qp_ ? qp_->post_receive(request) : unconnected_->post_receive(request);
   return error == 0 || fail("ibv_post_recv", error);
 }
@@ -141,6 +152,7 @@ bool Rail::post_freed() {
 }
 
 void Rail::prepare(const std::byte* frame, uint32_t length_bytes, bool is_told, uint32_t cookie) {
+  // By where it lies: the caller says only the address. A relay's frames lie in the other rail's receives (extra_).
   const auto is_of = [&](const std::optional<verbs::MemoryRegion>& region) {
     return region && frame >= region->bytes().data() && frame < region->bytes().data() + region->bytes().size();
   };
@@ -201,6 +213,7 @@ bool Rail::write_and_send(const ibv_sge& piece, uint64_t address, uint32_t key, 
 Rail::Received Rail::received(const ibv_wc& completion) const {
   Received one;
   one.slot = static_cast<uint32_t>(completion.wr_id);
+  // A library that may be anybody's: nothing is read behind the receive.
   one.length_bytes = std::min(completion.byte_len, plan_.receive_bytes);
   const std::span<const std::byte> memory = slot(one.slot);
   const bool is_in_place = reads_in_place_ && (completion.wc_flags & base::kReceivedInPlace) != 0;
@@ -212,6 +225,7 @@ Rail::Received Rail::received(const ibv_wc& completion) const {
 bool Rail::fail(std::string why) {
   if (failure_.empty()) {
     failure_ = std::move(why);
+    // In ERR packets that come are dropped (InfiniBand Architecture Specification, 10.3.1.7).
     if (plan_.type == IBV_QPT_RC && qp_ && qp_->to_error() != 0) {
       qp_.reset();  // a device that refuses even that: what can still be done is to destroy it
     }
@@ -243,6 +257,8 @@ bool Rail::fail_completion(const ibv_wc& completion) {
 }
 
 void Rail::arm() const {
+  // Old events would end the sleep at once; each is acknowledged, or the queue could not be destroyed
+  // (ibv_ack_cq_events(3)).
   while (channel_ && channel_->take_event()) {
   }
   (void)cq_.arm();

@@ -18,6 +18,7 @@
 
 namespace ringbolt::circuit {
 
+/// Depths count requests, unless `counts_frames`. `sends` is not owned, and outlives the rail.
 struct RailPlan {
   ibv_qp_type type = IBV_QPT_RC;  ///< or UC, with SEND alone
   /// Of either end's device: depths are numbers of frames of 4 KiB, and a message fills as many as its receive.
@@ -37,10 +38,11 @@ struct RailPlan {
 
 /// A queue pair to the next hop of a circuit, with its completion queue and the memory of its receives. On UC frames
 /// may be lost without a word: who uses it sees to that (repeats.h). Knows nothing of what frames mean. Not
-/// thread-safe.
+/// thread-safe. Owned by its circuit (under the circuit's lock), by a RelayedRail (in the relays' thread), or by
+/// whoever is making it. Of one thread at a time.
 class Rail {
  public:
-  /// In RESET. Throws base::Error.
+  /// In RESET. Throws base::Error. `devices` outlives it.
   Rail(const Devices& devices, const RailPlan& plan);
   /// On UC it may take half a second (endings.h), and the device reads what was posted until then.
   ~Rail();
@@ -50,12 +52,13 @@ class Rail {
   /// For the other end. `reads_in_place` once it is connected.
   QueuePairAddress address() const;
   /// To RTS, with all receives posted. Some devices block in this for as long as the peer is silent. Throws
-  /// base::Error.
+  /// base::Error. Once; what may be called before it: address(), name(), may_send_from(), fail().
   void connect(const QueuePairAddress& peer);
   /// "rocep1s0f0, RC queue pair 0x12 to 0x900 at 10.77.0.2".
   std::string name() const;
 
   /// What is sent from: the memory of the plan, or, of another rail, what that one has received.
+  // Throws base::Error. The memory outlives this rail.
   void may_send_from(std::span<std::byte> memory) { extra_.emplace(device_.pd, memory); }
 
   bool may_send() const { return n_posted_ - n_completed_ < depth_; }
@@ -63,16 +66,20 @@ class Rail {
   /// may_send(). False: the device refuses, the rail has failed.
   bool send(const std::byte* frame, uint32_t length_bytes) { return send(frame, length_bytes, false, 0); }
   /// Likewise, and `on_sent` of poll() comes with this cookie when the device has done with the frame's memory.
+  /// Before this, may_send().
   bool send_told(const std::byte* frame, uint32_t length_bytes, uint32_t cookie) {
     return send(frame, length_bytes, true, cookie);
   }
 
+  // Two requests: the WRITE and its frame.
   bool may_write() const { return n_posted_ - n_completed_ + 2 <= depth_; }
   /// Writes `piece` (registered with this rail's device) to `address` at the other end, then sends the frame, which
   /// arrives after it; `on_sent` of both comes with the cookie. Of RC alone. Before this, may_write().
   bool write_and_send(const ibv_sge& piece, uint64_t address, uint32_t key, const std::byte* frame,
                       uint32_t length_bytes, uint32_t cookie);
 
+  /// Views of a receive, or of the sender's memory: good until that is posted again, or the sender told that it is
+  /// taken.
   struct Received {
     uint32_t slot = 0;
     uint32_t length_bytes = 0;
@@ -81,7 +88,9 @@ class Rail {
   };
   /// Takes what has completed: `on_received` (const Received&) for each frame, whose receive is its own until
   /// post_receive() or free(); `on_sent` (uint32_t cookie) for those of send_told(). What free() has been given is
-  /// posted when nothing has come. False: the rail has failed.
+  /// posted when nothing has come. False: the rail has failed. Up to 16 completions a call, so one busy rail does not
+  /// hold up the others. Neither callback may add or destroy rails; both may send and post on this one. What
+  /// completed before a failure is handed over all the same.
   template <class OnReceived, class OnSent>
   bool poll(OnReceived on_received, OnSent on_sent) {
     std::array<ibv_wc, 16> completions;
@@ -102,6 +111,7 @@ class Rail {
       } else {
         // Sends complete in order, so this is the word for all before it, too, of which none may have come.
         const uint32_t n_completed = static_cast<uint32_t>(one.wr_id) + 1;
+        // wr_id counts posts, and wraps around like them.
         if (n_completed - n_completed_ > n_posted_ - n_completed_) [[unlikely]] {
           continue;  // of a library that may be anybody's
         }
@@ -118,6 +128,8 @@ class Rail {
 
   /// The receive is free again. By free() it is posted with the next few, or when there is nothing else to do.
   bool post_receive(uint32_t slot);
+  // No overflow: n_freed_ is below kFreedPerPost here, and post_freed() empties it, failed rails included in that
+  // they free nothing more.
   bool free(uint32_t slot) {
     freed_[n_freed_++] = static_cast<uint16_t>(slot);
     return n_freed_ < kFreedPerPost || post_freed();
@@ -143,7 +155,9 @@ class Rail {
   void arm() const;
 
  private:
+  // The highest bit of wr_id; sends have their number among posts there, 32 bits.
   static constexpr uint64_t kIsReceive = uint64_t{1} << 63U;
+  // A completion costs a card a write to memory: every eighth is enough, as depths are at least twice that.
   static constexpr uint32_t kRequestsPerSignal = 8;
   /// Few of a window: the others stand ready meanwhile.
   static constexpr uint32_t kFreedPerPost = 4;
@@ -156,6 +170,8 @@ class Rail {
   bool fail_completion(const ibv_wc& completion);
   Received received(const ibv_wc& completion) const;
 
+  // Members are destroyed from below: queue pair, regions, memory, completion queue, channel, in the order that verbs
+  // ask for (ibv_dereg_mr(3): not while in use).
   const Device& device_;
   const bringup::PortCard& card_;
   RailPlan plan_;
@@ -170,6 +186,7 @@ class Rail {
   uint32_t psn_ = 0;
   uint32_t depth_ = 0;
   uint32_t least_bytes_ = 0;  // of a message, where frames of 4 KiB are counted
+  // Wrap around after 2^32, as do all comparisons of them.
   uint32_t n_posted_ = 0;
   uint32_t n_completed_ = 0;  // of these, in order
   uint32_t n_unsignalled_ = 0;

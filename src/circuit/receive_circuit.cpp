@@ -15,6 +15,7 @@
 namespace ringbolt::circuit {
 namespace {
 
+// Four windows of all rails: those that stand, and those that have failed and held something.
 constexpr size_t kMostHeld = 4 * kMostRails * kWindow;
 
 /// Of a frame: none where it was written to its place.
@@ -26,6 +27,7 @@ ReceiveCircuit::ReceiveCircuit(CircuitId id, MemberId peer, std::string peer_nam
                                std::shared_ptr<const Devices> devices, uint16_t port, uint64_t least_written_bytes)
     : Circuit(id, peer, std::move(peer_name), has_checksums),
       devices_(std::move(devices)),
+      // Rails of other devices register the same memory with theirs.
       answers_(devices_->device_of(port).pd,
                kClearToSendAt + (least_written_bytes == 0 ? 0 : kClearToSendPlaces * kClearToSendBytes),
                verbs::Contents::anything),
@@ -34,6 +36,7 @@ ReceiveCircuit::ReceiveCircuit(CircuitId id, MemberId peer, std::string peer_nam
   rails_.reserve(64);  // added without allocation while the program runs
 }
 
+// With the lock, as all functions here. Null: too many are posted; ask again.
 Receive* ReceiveCircuit::post(uint32_t n, void* const* data, const size_t* capacities, const int* tags,
                               const Registered* const* registered) {
   if (queue_.is_full()) {
@@ -46,6 +49,7 @@ Receive* ReceiveCircuit::post(uint32_t n, void* const* data, const size_t* capac
     receive.parts[i].capacity = capacities[i];
     receive.parts[i].tag = tags[i];
   }
+  // Before the receive is in the queue: base() asks whether all others are full.
   const std::optional<uint32_t> from = clearing_ && clearing_->is_long(receive, n) ? base() : std::nullopt;
   queue_.post(n);
   set_awaited(true);
@@ -53,9 +57,11 @@ Receive* ReceiveCircuit::post(uint32_t n, void* const* data, const size_t* capac
     clearing_->post(receive, registered, from);
     tell_clearances();
   }
+  // In the order of the messages, as the sender reckons it (receive_queue.h).
   if (first_unmatched_ != next_message_) {
     for (uint32_t number = first_unmatched_; number != next_message_; ++number) {
       Message& waiting = message(number);
+      // A place of the ring may be that of another message by now.
       if (waiting.number == number && waiting.stage == Message::Stage::unmatched) {
         (void)match(waiting);
       }
@@ -72,7 +78,9 @@ bool ReceiveCircuit::is_done(const Receive& receive) {
   return queue_.is_done(receive);
 }
 
+// Never blocks, and allocates only where frames have to be set aside.
 void ReceiveCircuit::progress() {
+  // The program's memory may be gone.
   if (is_abandoned_) {
     return;
   }
@@ -87,12 +95,15 @@ void ReceiveCircuit::progress() {
           hear(rail, received);
         },
         [](uint32_t) {});
+    // What it had completed before was heard all the same. Its frames that are held stay good: memory of the rail
+    // lives until take_ended() gives it out.
     rail.has_failed = !is_sound;
     const bool is_due = rail.n_taken - rail.n_told >= kTakenPerAnswer && rail.untold_bytes >= kBytesPerAnswer;
     if (!has_heard && (rail.owes_word || is_due) && is_sound) {
       tell_taken(rail);
     }
   }
+  // Only when nothing comes: what is missing may be among what has arrived.
   if (!has_heard && !held_.empty()) {
     make_way();
   }
@@ -102,11 +113,13 @@ void ReceiveCircuit::progress() {
   if (clearing_ && clearing_->has_something_to_tell()) {
     tell_clearances();
   }
+  // What is here already is handed over first, round by round.
   if (end_of_sender_ && !has_heard) [[unlikely]] {
     fail(FailureKind::peer, *end_of_sender_);
   }
 }
 
+// By the endpoint's thread, each tick: what is owed but not due would else keep the sender's slots for ever.
 void ReceiveCircuit::progress_idle() {
   progress();
   for (OnRail& rail : rails_) {
@@ -121,6 +134,7 @@ void ReceiveCircuit::progress_idle() {
 bool ReceiveCircuit::take_next_whole(OnRail& rail, const Rail::Received& received) {
   using namespace frame_layout;
   const std::span<const std::byte> head = received.head;
+  // Then `number`, window and matching are certain without a look at any of them.
   const bool is_in_step = rail.n_taken == rail.n_received && first_unmatched_ == next_message_ && held_.empty() &&
                           !rail.may_lose && failure() == FailureKind::none;
   if (!is_in_step || !is_plain_whole(head, received.length_bytes) ||
@@ -136,10 +150,12 @@ bool ReceiveCircuit::take_next_whole(OnRail& rail, const Rail::Received& receive
   if (place.part == nullptr || place.part->capacity < length) {
     return false;
   }
+  // From here on nothing can fail.
   ReceiveQueue::take(place);
   copy_lines(place.part->data, received.frame + kShortHeaderBytes, length);
   place.part->length = length;
   ReceiveQueue::finish(place);
+  // In the order of hear_data(): the counts first, then the slot, which a new frame may fill at once.
   arrivals_.note_first();
   first_unmatched_ = ++next_message_;
   if (clearing_) {
@@ -173,6 +189,7 @@ void ReceiveCircuit::hear(OnRail& rail, const Rail::Received& received) {
     hear_data(rail, received, *header);
     return;
   }
+  // Not by free(): a hello is rare, and the peer may wait for its answer.
   (void)rail.rail->post_receive(received.slot);
   if (header->kind == FrameKind::hello) {
     rail.is_greeted = true;
@@ -180,11 +197,13 @@ void ReceiveCircuit::hear(OnRail& rail, const Rail::Received& received) {
     if (rail.rail->may_send()) {
       answer(rail, FrameKind::hello_ack);
     }
+    // Also where no answer could be sent: it greets again, or the next hello comes by another rail.
     open();
   }
 }
 
 void ReceiveCircuit::hear_data(OnRail& rail, const Rail::Received& received, const FrameHeader& header) {
+  // May fail the circuit; then there is none.
   const std::optional<uint32_t> its_number = number_of(rail, received, header);
   if (!its_number) {
     return;
@@ -195,6 +214,7 @@ void ReceiveCircuit::hear_data(OnRail& rail, const Rail::Received& received, con
   if (clearing_) {
     clearing_->heard(header.heard);
   }
+  // Before the frame counts: see receive_direct.cpp.
   if (header.was_tried) [[unlikely]] {
     end_tried(rail, header.tried_rail);
   }
@@ -206,15 +226,18 @@ void ReceiveCircuit::hear_data(OnRail& rail, const Rail::Received& received, con
                     header.length, header.offset, header.message, peer_name(), rail.rail->name()));
     return;
   }
+  // It came by another rail before, and counts as taken on this one, too, or the sender would wait for ever.
   if (arrivals_.is_known(header.sequence)) {
     save_from_repetition(header.sequence);
     take(rail, number, received.slot, true);
     return;
   }
+  // A sender that keeps to kMostAhead never gets here.
   if (held_.size() == kMostHeld) {
     fail(FailureKind::protocol, fmt::format("{} frames from {} wait for receives", held_.size(), peer_name()));
     return;
   }
+  // A piece that was written has a number for each frame that it might have been sent as.
   for (uint32_t i = 0; i < std::max(sequences_of(header.length), 1U); ++i) {
     arrivals_.note(header.sequence + i);
   }
@@ -225,6 +248,7 @@ void ReceiveCircuit::hear_data(OnRail& rail, const Rail::Received& received, con
     }
     return;
   }
+  // The frame stays in its slot of the rail, whose receive is not posted again meanwhile.
   held_.push_back({rail.number, number, received.slot, true, header, payload, nullptr});
 }
 
@@ -232,6 +256,7 @@ void ReceiveCircuit::hear_data(OnRail& rail, const Rail::Received& received, con
 bool ReceiveCircuit::deliver(const FrameHeader& header, const std::byte* payload) {
   Message& its = message(header.message);
   const auto ahead = static_cast<int32_t>(header.message - next_message_);
+  // Messages begin in order; and its place in the ring may still be an older one's that is not complete.
   if (ahead > 0 || (ahead == 0 && its.stage != Message::Stage::none)) {
     return false;
   }
@@ -240,6 +265,7 @@ bool ReceiveCircuit::deliver(const FrameHeader& header, const std::byte* payload
     ++next_message_;
     (void)match(its);
   }
+  // Of one that is complete the stage is none: all its bytes have come already.
   if (its.number != header.message || its.total != header.total || its.stage == Message::Stage::none) {
     fail(FailureKind::protocol, fmt::format("{} contradicts itself about message {}", peer_name(), header.message));
     return true;
@@ -251,6 +277,7 @@ bool ReceiveCircuit::deliver(const FrameHeader& header, const std::byte* payload
     return true;  // nothing is written any more: the message may be longer than its buffer
   }
   if (!header.is_written) {
+    // In bounds: parse_frame() has offset + length <= total, match() total <= capacity, or the circuit has failed.
     copy_lines(its.place.part->data + header.offset, payload, header.length);
   } else if (!check_written(its, header)) {
     return true;
@@ -281,12 +308,15 @@ bool ReceiveCircuit::match(Message& of) {
   const auto is_waiting = [&](uint32_t number) RINGBOLT_REQUIRES(lock) {
     return message(number).number == number && message(number).stage == Message::Stage::unmatched;
   };
+  // Tags may let a later message find its receive first.
   while (first_unmatched_ != next_message_ && !is_waiting(first_unmatched_)) {
     ++first_unmatched_;
   }
   return true;
 }
 
+// Until a round delivers nothing: each frame may be the one that another waits for. Linear in what is held, which is
+// little.
 void ReceiveCircuit::deliver_held() {
   for (bool has_delivered = true; has_delivered;) {
     has_delivered = false;
@@ -308,6 +338,8 @@ void ReceiveCircuit::deliver_held() {
 
 /// Of a rail, frame `number` has been taken.
 void ReceiveCircuit::take(OnRail& rail, uint32_t number, uint32_t slot, bool has_slot) {
+  // The sender is told in order alone, so a gap keeps what is behind it. number - n_taken is below kWindow:
+  // number_of() has seen to it.
   rail.is_taken[number % kWindow] = true;
   while (rail.n_taken != rail.n_received && rail.is_taken[rail.n_taken % kWindow]) {
     rail.is_taken[rail.n_taken % kWindow] = false;
@@ -318,6 +350,7 @@ void ReceiveCircuit::take(OnRail& rail, uint32_t number, uint32_t slot, bool has
     (void)rail.rail->free(slot);
   }
   if (static_cast<int32_t>(number - rail.n_taken) > 0) {
+    // It may take frames itself, and so come back here: once for each frame in the window at most.
     set_aside(rail);
   }
   if ((rail.n_taken - rail.n_told >= kMostUntold || rail.n_unsaid >= kMostUntold) && !rail.has_failed) {
@@ -338,6 +371,7 @@ void ReceiveCircuit::copy_aside(Held& held) {
 
 /// A frame that waits for its receive, though later ones have been taken, must not hold up its rail: the receive may be
 /// posted only when those others are done. Frames are told to be taken in order alone, so its bytes go elsewhere.
+// Bounded by kMostAsideBytes for the circuit: a sender can't make this process hold more.
 void ReceiveCircuit::set_aside(OnRail& rail) {
   for (Held& held : held_) {
     const bool is_oldest = held.rail == rail.number && held.has_slot && held.number == rail.n_taken;
@@ -361,6 +395,7 @@ void ReceiveCircuit::make_way() {
   }
   for (OnRail& rail : rails_) {
     uint32_t n_before = rail.n_taken - 1;
+    // Until the rail has room again, or nothing more can be set aside.
     while (!rail.has_failed && rail.n_received - rail.n_taken == kWindow && n_before != rail.n_taken) {
       n_before = rail.n_taken;
       set_aside(rail);
@@ -395,12 +430,14 @@ void ReceiveCircuit::answer(OnRail& rail, FrameKind kind) {
   header.circuit = static_cast<uint32_t>(id());
   header.taken = rail.n_taken;
   header.come = rail.may_lose && kind == FrameKind::taken ? rail.come.bits(rail.n_taken) : 0;
+  // A ring of answers for each rail: the device may still read the last ones.
   const size_t place = rail.number % kMostRails * kAnswers + rail.n_answers++ % kAnswers;
   std::byte* const at = answers_.bytes().data() + place * kFrameHeaderBytes;
   emit(header, at);
   rail.has_failed = !rail.rail->send(at, kShortHeaderBytes) || rail.has_failed;
 }
 
+// Null: it has been taken out. The pointer is good until a rail is added or taken out.
 ReceiveCircuit::OnRail* ReceiveCircuit::find(uint16_t number) {
   const auto found = std::ranges::find(rails_, number, &OnRail::number);
   return found == rails_.end() ? nullptr : &*found;
@@ -411,6 +448,7 @@ void ReceiveCircuit::add_rail(uint16_t number, std::unique_ptr<Rail> rail, Path 
   added.number = number;
   added.rail = std::move(rail);
   added.path = std::move(path);
+  // So that nothing is received by a circuit that has failed, and the sender hears of it.
   if (failure() != FailureKind::none) {
     added.has_failed = !added.rail->fail("the circuit has failed");
   }
@@ -427,6 +465,7 @@ void ReceiveCircuit::fail_rail(uint16_t number, const std::string& why) {
 std::vector<ReceiveCircuit::Ended> ReceiveCircuit::take_ended() {
   std::vector<Ended> ended;
   std::erase_if(rails_, [&](OnRail& rail) {
+    // Frames that were not set aside lie in the rail's memory.
     const bool holds =
         std::ranges::any_of(held_, [&](const Held& held) { return held.rail == rail.number && !held.aside; });
     if (!rail.has_failed || holds) {

@@ -24,7 +24,8 @@ namespace ringbolt::circuit {
 /// the buffer of its message, once, in such a way that a GPU may watch (line_copy.h). A frame for which no receive has
 /// been posted stays where it is, so that its sender runs out of slots and waits. Where both ends may, senders are
 /// told of long receives whose memory is registered and write to it themselves; frames then say what has been written
-/// (receive_direct.cpp).
+/// (receive_direct.cpp). Of a message the frames may come before those of the one before; memory for what waits is
+/// bounded by held_ and kMostAsideBytes.
 class ReceiveCircuit final : public Circuit {
  public:
   /// `least_written_bytes`: of receives that the sender is told of; 0: none. Throws base::Error.
@@ -32,10 +33,13 @@ class ReceiveCircuit final : public Circuit {
                  std::shared_ptr<const Devices> devices, uint16_t port, uint64_t least_written_bytes = 0);
 
   /// Posts a receive of up to kMostParts buffers (`n` of them, not 0). `registered`: of each, null where it is not; or
-  /// null. Null: too many are posted.
+  /// null. Null: too many are posted. `data`, `capacities`, `tags`: [n]; copied. The memory belongs to the circuit
+  /// until the receive is done or failure() is set. Null is no failure: ask again. After a failure it posts all the
+  /// same, and nothing comes.
   Receive* post(uint32_t n, void* const* data, const size_t* capacities, const int* tags,
                 const Registered* const* registered = nullptr) RINGBOLT_REQUIRES(lock);
-  /// Whether it is done; then its lengths are read, and it is given back by pop().
+  /// Whether it is done; then its lengths are read, and it is given back by pop(). Only of the oldest receive can it
+  /// be true.
   bool is_done(const Receive& receive) RINGBOLT_REQUIRES(lock);
   void pop() RINGBOLT_REQUIRES(lock) {
     queue_.pop();
@@ -52,38 +56,47 @@ class ReceiveCircuit final : public Circuit {
   /// Also tells the sender of the last few frames.
   void progress_idle() override RINGBOLT_REQUIRES(lock);
 
+  // What rails send from (RailPlan::sends).
   std::span<std::byte> answers() const { return answers_.bytes(); }
 
   // For the endpoint's thread.
-  /// A rail that is connected.
+  /// A rail that is connected. Owned from here on. It may be that the circuit has failed: then so has the rail, at
+  /// once.
   void add_rail(uint16_t number, std::unique_ptr<Rail> rail, Path path) RINGBOLT_REQUIRES(lock);
+  /// Of a rail that is not known (any more) nothing happens.
   void fail_rail(uint16_t number, const std::string& why) RINGBOLT_REQUIRES(lock);
   struct Ended {
     uint16_t number = 0;
     Path path;
     std::unique_ptr<Rail> rail;
   };
-  /// Takes out the rails that have failed and hold nothing any more.
+  /// Takes out the rails that have failed and hold nothing any more. For their destruction without the lock, which
+  /// may take long. Those that hold frames that wait for a receive stay, since these lie in their memory.
   std::vector<Ended> take_ended() RINGBOLT_REQUIRES(lock);
   struct RailView {
     uint16_t number = 0;
     const Path* path = nullptr;
     const Rail* rail = nullptr;
   };
+  /// The pointers are good as long as the lock is held.
   std::vector<RailView> rails() const RINGBOLT_REQUIRES(lock);
   /// The sender has closed its end, or is gone: what is here already is still handed over.
   void end_of_sender(const std::string& why) RINGBOLT_REQUIRES(lock) { end_of_sender_ = why; }
 
  private:
+  // Places for answers of one rail, in turn: as many as it can have sends under way (RailPlan::send_depth).
   static constexpr uint32_t kAnswers = 32;
   /// The sender is told of so many frames, of so many bytes, when there is nothing else to do, and of more at once:
   /// short frames cost less than an answer.
   static constexpr uint32_t kTakenPerAnswer = 4;
   static constexpr uint64_t kBytesPerAnswer = kTakenPerAnswer * 4096;
   static constexpr uint32_t kMostUntold = 8;
+  // More than kMostAhead frames of a sender, of which each begins one message at most.
   static constexpr uint32_t kMostMessages = 512;
+  // Beyond, a frame that waits holds up its rail.
   static constexpr size_t kMostAsideBytes = size_t{64} << 20U;
 
+  // Counters wrap around after 2^32; at most kWindow lie between n_taken and n_received.
   struct OnRail {
     uint16_t number = 0;
     std::unique_ptr<Rail> rail;
@@ -110,6 +123,7 @@ class ReceiveCircuit final : public Circuit {
     uint32_t slot = 0;
     bool has_slot = true;
     FrameHeader header;
+    // In the rail's receive, in the sender's memory (Rail::Received), or in `aside`.
     const std::byte* payload = nullptr;
     std::unique_ptr<std::byte[]> aside;
   };
@@ -158,13 +172,16 @@ class ReceiveCircuit final : public Circuit {
   /// Twice as many as may be under way: those of a rail that has failed may still be read.
   static constexpr uint32_t kClearToSendPlaces = 2 * Clearing::kMostFrames;
 
+  // Before the memory that is registered with them, so destroyed after it.
   const std::shared_ptr<const Devices> devices_;
   verbs::Slab answers_;  // and clearances, behind them
+  // Not added to within progress(): its loops hold references.
   std::vector<OnRail> rails_;
   std::vector<Held> held_;
   size_t aside_bytes_ = 0;
   Arrivals arrivals_;
   ReceiveQueue queue_;
+  // [number % kMostMessages]
   std::array<Message, kMostMessages> messages_;
   uint32_t first_unmatched_ = 0;        // all messages before it are matched
   uint32_t next_message_ = 0;           // all before it have begun

@@ -23,6 +23,7 @@ std::optional<uint32_t> ReceiveCircuit::base() const {
   }
   for (uint32_t number = first_unmatched_; number != next_message_; ++number) {
     const Message& one = messages_[number % kMostMessages];
+    // One between them is matched: a base can't say that.
     if (one.number != number || one.stage != Message::Stage::unmatched) {
       return std::nullopt;
     }
@@ -31,6 +32,7 @@ std::optional<uint32_t> ReceiveCircuit::base() const {
 }
 
 /// All frames of clearances go by one rail, so that they come in order; by another one when that has failed.
+// Null: no rail by which one may write; nothing is told, and all goes by frames.
 ReceiveCircuit::OnRail* ReceiveCircuit::rail_for_clear_to_send() {
   OnRail* first = nullptr;
   for (OnRail& rail : rails_) {
@@ -43,6 +45,7 @@ ReceiveCircuit::OnRail* ReceiveCircuit::rail_for_clear_to_send() {
     first = first == nullptr ? &rail : first;
   }
   if (first != nullptr) {
+    // What the old rail carried may be lost.
     clear_to_send_rail_ = first->number;
     clearing_->restart();
   }
@@ -57,6 +60,7 @@ void ReceiveCircuit::tell_clearances() {
   if (by == nullptr) {
     return;
   }
+  // Any direct rail may be written by, not only the one that carries the frame.
   std::array<Clearing::WrittenRail, kMostRails> rails;
   size_t n_rails = 0;
   for (const OnRail& rail : rails_) {
@@ -68,6 +72,7 @@ void ReceiveCircuit::tell_clearances() {
     FrameHeader header;
     header.rail = by->number;
     header.circuit = static_cast<uint32_t>(id());
+    // Its last frame has been heard, and so sent, or its rail has failed.
     const size_t place = n_clear_to_send_++ % kClearToSendPlaces;
     std::byte* const at = answers_.bytes().data() + kClearToSendAt + place * kClearToSendBytes;
     const uint32_t length = clearing_->tell(header, std::span(rails).first(n_rails),
@@ -80,6 +85,7 @@ void ReceiveCircuit::tell_clearances() {
 void ReceiveCircuit::end_tried(const OnRail& rail, uint16_t number) {
   OnRail* const tried = find(number);
   if (tried != nullptr && tried != &rail && !tried->has_failed) {
+    // fail() returns only when its queue pair is in ERR or destroyed.
     tried->has_failed = !tried->rail->fail("the sender has given it up");
   }
 }
@@ -94,6 +100,7 @@ bool ReceiveCircuit::check_written(const Message& of, const FrameHeader& header)
                      peer_name(), header.length, header.message, header.clearance));
     return false;
   }
+  // Read out of the program's memory: it must leave a buffer alone until its receive is done.
   if (header.has_checksum && base::crc32c(0, {part.data + header.offset, header.length}) != header.checksum) {
     fail(FailureKind::protocol,
          fmt::format(
@@ -115,6 +122,8 @@ void ReceiveCircuit::tell_owed() {
   }
 }
 
+// When this returns no WRITE lands in the program's memory any more: fail() ends with the queue pair in ERR or
+// destroyed.
 void ReceiveCircuit::let_go() {
   for (OnRail& rail : rails_) {
     if (clearing_ && !queue_.is_empty() && !rail.has_failed && rail.rail->is_direct()) {

@@ -17,6 +17,7 @@ std::optional<uint32_t> ReceiveCircuit::number_of(OnRail& rail, const Rail::Rece
                                                   const FrameHeader& header) {
   if (!header.is_numbered) {
     if (rail.n_received - rail.n_taken < kWindow && !rail.may_lose) {
+      // RC delivers in order, so the frame's number is how many came before it.
       return rail.n_received++;
     }
     fail(FailureKind::protocol,
@@ -25,8 +26,10 @@ std::optional<uint32_t> ReceiveCircuit::number_of(OnRail& rail, const Rail::Rece
              : fmt::format("{} sends more frames than there are receives, on {}", peer_name(), rail.rail->name()));
     return std::nullopt;
   }
+  // Also without a hello: that may be what was lost.
   rail.may_lose = rail.owes_word = true;
   if (is_spoilt(header, received.frame + header_bytes_of(header.kind))) {
+    // The sender has not heard that it has come; the word that it owes says so.
     (void)rail.rail->free(received.slot);  // it counts as lost
     return std::nullopt;
   }
@@ -42,6 +45,7 @@ std::optional<uint32_t> ReceiveCircuit::number_of(OnRail& rail, const Rail::Rece
       return std::nullopt;
   }
   if (static_cast<int32_t>(header.number - rail.n_received) >= 0) {
+    // Those between are missing, and stay untaken.
     rail.n_received = header.number + 1;
   }
   ++rail.n_unsaid;

@@ -37,12 +37,14 @@ struct Receive : Request {
 /// full takes it; among its buffers the first of the message's tag. A receive of one buffer takes any tag: what comes
 /// first. Receives are done in order. Who takes what does not depend on which became known first, messages or receives,
 /// as long as each kind comes in its order: so the sender, which hears of receives later, comes to the same
-/// (clearances.h). Pure; no allocation. Not thread-safe.
+/// (clearances.h). Pure; no allocation. Not thread-safe. References and pointers stay good until pop() of their
+/// receive: the array does not move.
 class ReceiveQueue {
  public:
   bool is_full() const { return n_ == kMostReceives; }
   bool is_empty() const { return n_ == 0; }
   /// For the caller to fill in, but for the counts; then post(). Not if it is full.
+  // Unchecked: of a full queue it would be the oldest receive, in use.
   Receive& next() { return receives_[(first_ + n_) % kMostReceives]; }
   void post(uint32_t n_parts) {
     Receive& receive = next();
@@ -67,6 +69,7 @@ class ReceiveQueue {
     return place;
   }
   /// Likewise, but it does not go there before take().
+  // At most kMostReceives x kMostParts are looked at; mostly the first one fits.
   Place find(int32_t tag) {
     for (uint32_t i = 0; i < n_; ++i) {
       Receive& receive = receives_[(first_ + i) % kMostReceives];
@@ -81,11 +84,13 @@ class ReceiveQueue {
     }
     return {};
   }
+  /// Each of a place once, take() before finish().
   static void take(Place place) {
     place.part->is_taken = true;
     --place.receive->n_untaken;
   }
   /// Whether no buffer waits for a message.
+  // True of an empty queue.
   bool is_taken() const {
     for (uint32_t i = 0; i < n_; ++i) {
       if (receives_[(first_ + i) % kMostReceives].n_untaken != 0) {

@@ -14,6 +14,7 @@
 namespace ringbolt::circuit {
 namespace {
 
+// The verbs ask for local write where remote write is granted (ibv_reg_mr(3)).
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 uintptr_t page_bytes() {
@@ -26,6 +27,7 @@ uintptr_t page_bytes() {
 const Registered* Registrations::add(void* data, size_t size) {
   const auto at = reinterpret_cast<uintptr_t>(data);
   const uintptr_t page = page_bytes();
+  // So that rounding up to pages can't wrap around.
   if (size > UINTPTR_MAX - at || at + size > UINTPTR_MAX - page) {
     return nullptr;
   }
@@ -81,6 +83,7 @@ void Registrations::register_with(Registered& one, size_t device) {
     const verbs::ExpectedRefusals expected(with.context.calls());
     auto& region = one.regions_[device];
     region.emplace(with.pd, std::span(reinterpret_cast<std::byte*>(one.first_), length), kAccess);
+    // Before the bit: who acquires `have_` reads keys that nobody writes any more.
     one.keys_[device] = {region->local_key(), region->remote_key()};
     one.have_.fetch_or(1U << device, std::memory_order_release);
   } catch (const base::Error& error) {

@@ -30,7 +30,7 @@ struct Keys {
 using DeviceKeys = std::array<std::optional<Keys>, kMostDevices>;
 
 /// Pages that are registered with all devices that are in use: what whoever holds them sends from and receives into.
-/// Thread-safe.
+/// Thread-safe. Owned by Registrations, while anybody has added it.
 class Registered {
  public:
   Registered(uintptr_t first, uintptr_t end) : first_(first), end_(end) {}
@@ -39,7 +39,7 @@ class Registered {
     const auto at = reinterpret_cast<uintptr_t>(data);
     return at >= first_ && at <= end_ && size <= end_ - at;
   }
-  /// None: the device is not in use, or has refused.
+  /// None: the device is not in use, or has refused. `device`: Device::number.
   std::optional<Keys> key(size_t device) const {
     if (device >= kMostDevices || (have_.load(std::memory_order_acquire) >> device & 1U) == 0) {
       return std::nullopt;
@@ -56,6 +56,7 @@ class Registered {
   }
 
  private:
+  /// Circuits, the endpoint and the program's registrations share it. Its regions go before its devices.
   friend class Registrations;
   const uintptr_t first_;
   const uintptr_t end_;
@@ -74,7 +75,9 @@ class Registrations {
  public:
   Registrations(std::shared_ptr<const Devices> devices, Log log) : devices_(std::move(devices)), log_(std::move(log)) {}
 
-  /// For as many remove(). Of all devices in use. Null: no such range of memory is possible.
+  /// For as many remove(). Of all devices in use. Null: no such range of memory is possible. Blocks while devices pin
+  /// the pages: milliseconds for a GiB. The memory must stay mapped until remove(). Two ranges that overlap, and of
+  /// which none holds the other, are registered each.
   const Registered* add(void* data, size_t size) RINGBOLT_EXCLUDES(lock_);
   /// It must not be asked any more by whoever has added it; once nobody is left, the devices are told.
   void remove(const Registered* one) RINGBOLT_EXCLUDES(lock_);

@@ -15,7 +15,9 @@ namespace ringbolt::circuit {
 namespace {
 
 /// So often a thread looks that has found nothing, some 50 us, before it sleeps.
+// Each look polls two queues for each rail.
 constexpr uint32_t kIdleLooks = 200;
+// A bound for what wakes nobody, as a failure.
 constexpr int kMostSleepMs = 50;
 /// Where a device can't wake anybody.
 constexpr int kPollMs = 1;
@@ -42,12 +44,15 @@ RelayedRail::RelayedRail(const Devices& devices, CircuitId circuit, uint16_t rai
     : circuit_(circuit),
       number_(rail),
       path_(std::move(path)),
+      // Frames come in at `in_` and answers at `out_`: what one receives is what the other sends, in number and size.
       in_(devices, plan_of(path_[position].entry, in, kFrames, kSlotBytes, kAnswers, kFrameHeaderBytes)),
       out_(devices, plan_of(path_[position].exit, out, kAnswers, kFrameHeaderBytes, kFrames, kSlotBytes)) {
+  // out_ is destroyed before in_, which has its memory registered: allowed, as in_ posts nothing any more.
   in_.may_send_from(out_.receives());
   out_.may_send_from(in_.receives());
 }
 
+// The relays' thread alone. Failures show in has_failed().
 bool RelayedRail::progress() {
   bool has_done = false;
   // As many may be sent at a time as are received, so there is always room to send.
@@ -59,6 +64,7 @@ bool RelayedRail::progress() {
         },
         [&](uint32_t slot) {
           has_done = true;
+          // `to` is where the frame came from: its memory has been read.
           (void)to.post_receive(slot);
         });
   };
@@ -67,6 +73,7 @@ bool RelayedRail::progress() {
   return has_done;
 }
 
+// No thread yet: most members never relay.
 Relays::Relays(Endings& endings, OnFailed on_failed)
     : endings_(endings), on_failed_(std::move(on_failed)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_.is_open()) {
@@ -87,6 +94,7 @@ Relays::~Relays() {
   }
 }
 
+// From then on the relays' thread alone uses the rail's queue pairs.
 void Relays::add(std::shared_ptr<RelayedRail> rail) {
   const base::LockGuard guard(lock_);
   if (!thread_.joinable()) {
@@ -97,6 +105,7 @@ void Relays::add(std::shared_ptr<RelayedRail> rail) {
   (void)eventfd_write(wake_.get(), 1);
 }
 
+// Only marks: the thread takes it out at its next look, and what it held is destroyed by Endings.
 void Relays::end_if(const std::function<bool(const RelayedRail&)>& is_over) {
   const base::LockGuard guard(lock_);
   for (const auto& rail : rails_) {
@@ -116,7 +125,9 @@ void Relays::run() {
   Rails rails;
   uint32_t version = 0;
   uint32_t n_idle = 0;
+  // An atomic; the eventfd ends a sleep.
   while (!is_ending_) {
+    // Read before the list: a rail that is added in between is seen now, and looked for once more.
     if (const uint32_t newest = version_; newest != version) {
       const base::LockGuard guard(lock_);
       rails = rails_;
@@ -140,6 +151,7 @@ bool Relays::serve(Rails& rails) {
     if (!rail->is_ended) {
       has_done = rail->progress() || has_done;
       if (rail->has_failed()) {
+        // Once for each rail, on this thread, without the lock.
         on_failed_(*rail);
         rail->is_ended = true;
       }
@@ -168,6 +180,7 @@ void Relays::sleep(Rails& rails) {
   int timeout_ms = kMostSleepMs;
   for (const auto& rail : rails) {
     for (Rail* const end : {&rail->in(), &rail->out()}) {
+      // Before the last look: what comes after it raises the event (ibv_req_notify_cq(3)).
       end->arm();
       if (end->channel_fd() >= 0) {
         fds.push_back({end->channel_fd(), POLLIN, 0});
@@ -179,6 +192,7 @@ void Relays::sleep(Rails& rails) {
   if (serve(rails)) {
     return;  // it came before the queues were armed
   }
+  // A signal ends it early, which does no harm.
   (void)::poll(fds.data(), fds.size(), timeout_ms);
   eventfd_t woken = 0;
   (void)eventfd_read(wake_.get(), &woken);

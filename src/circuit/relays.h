@@ -20,7 +20,8 @@ namespace ringbolt::circuit {
 /// One rail of others' circuit that passes this member: what comes in at one queue pair goes out at the other one,
 /// frames one way and answers the other way, from the memory in which they came. That memory is all that it takes,
 /// however long messages are: a sender has kWindow frames under way on a rail at most. Of the relays' thread once it
-/// runs.
+/// runs. Shared by the endpoint, which makes it, and the relays; ended by Endings. Neither end understands what it
+/// carries.
 class RelayedRail {
  public:
   /// As many again as the window, for those whose completion is late.
@@ -41,11 +42,12 @@ class RelayedRail {
   Rail& in() { return in_; }
   Rail& out() { return out_; }
 
-  /// Whether anything has been passed on. `has_failed()` then says whether it is over.
+  /// Whether anything has been passed on. `has_failed()` then says whether it is over. Of the relays' thread alone.
   bool progress();
   bool has_failed() const { return in_.has_failed() || out_.has_failed(); }
   const std::string& failure() const { return in_.has_failed() ? in_.failure() : out_.failure(); }
 
+  // Set by any thread, and never reset; the relays' thread takes it out at its next look.
   std::atomic<bool> is_ended = false;
 
  private:
@@ -56,12 +58,15 @@ class RelayedRail {
   Rail out_;
 };
 
-/// The thread that relays: polls while there is something to pass on, and sleeps otherwise. Thread-safe.
+/// The thread that relays: polls while there is something to pass on, and sleeps otherwise. Thread-safe. `endings`
+/// outlives it.
 class Relays {
  public:
   /// `on_failed` is called in the relays' thread, once for a rail; it must not block.
   using OnFailed = std::function<void(const RelayedRail& rail)>;
+  /// Throws base::Error.
   Relays(Endings& endings, OnFailed on_failed);
+  /// The rails that it still has go with it, those of UC half a second each.
   ~Relays();
   Relays(const Relays&) = delete;
   Relays& operator=(const Relays&) = delete;
@@ -70,6 +75,7 @@ class Relays {
   void add(std::shared_ptr<RelayedRail> rail) RINGBOLT_EXCLUDES(lock_);
   /// Sets is_ended for those that `is_over` names.
   void end_if(const std::function<bool(const RelayedRail&)>& is_over) RINGBOLT_EXCLUDES(lock_);
+  /// As of now; more may come.
   std::vector<std::shared_ptr<RelayedRail>> all() RINGBOLT_EXCLUDES(lock_);
 
  private:

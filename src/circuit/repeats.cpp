@@ -6,6 +6,8 @@
 namespace ringbolt::circuit {
 
 void Repeats::hear(uint32_t taken, uint32_t come, uint64_t now_ns) {
+  // An old answer that was under way for long, or one about frames that were never sent: no frame counts as come by
+  // it.
   if (static_cast<int32_t>(taken - n_taken_) < 0 || static_cast<int32_t>(n_sent_ - taken) < 0) {
     return;
   }
@@ -35,6 +37,7 @@ void Repeats::hear(uint32_t taken, uint32_t come, uint64_t now_ns) {
   }
   for (uint32_t n = n_taken_; n != n_sent_; ++n) {
     Frame& one = frame(n);
+    // `post` counts repetitions as well: one that was sent again after the latest that has come is still on its way.
     one.is_lost = one.is_lost || (!one.has_come && one.post + 1 < latest);
   }
   begin_wait(now_ns);
@@ -57,10 +60,12 @@ Repeats::Due Repeats::take_due(uint64_t now_ns) {
     if (n_tries_ == kMostTries) {
       return {What::give_up, oldest_missing};
     }
+    // The shift is bounded by kMostTries.
     deadline_ns_ = now_ns + (kFirstWaitNs << ++n_tries_);
     return awaits_greeting_ ? Due{What::greeting} : repeat(oldest_missing);
   }
   if (heard_ns_ != 0 && now_ns - heard_ns_ >= (n_taken_ != n_sent_ ? kAskNs : kKeepWarmNs)) {
+    // From here on its answer is awaited like that of the first one.
     note_greeting(now_ns);
     return {What::greeting};
   }

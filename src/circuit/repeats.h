@@ -12,13 +12,15 @@ namespace ringbolt::circuit {
 /// Of a rail that may lose frames without a word, as UC does: which of its frames are known to have come, and what is
 /// to be sent again. Frames overtake none on a rail, so what was sent before one that has come, and has not come, is
 /// lost. What is lost at the end of all, or whose answer is lost, is asked for by time. Time is an argument. Pure; not
-/// thread-safe.
+/// thread-safe. Owned by its rail in the send circuit, under the circuit's lock. All times are base::now_ns(),
+/// rising.
 class Repeats {
  public:
   /// Without any news a frame is sent again after this, then after twice as long each time: seven tries within half a
   /// second, like a queue pair of RC (rail.cpp). A peer that lives answers sooner even where its program does not ask:
   /// its endpoint's thread looks every 20 ms.
   static constexpr uint64_t kFirstWaitNs = 4'000'000;
+  // 4 + 8 + ... + 512 ms: after a second without any news the rail is given up.
   static constexpr uint32_t kMostTries = 7;
   /// So long nothing is heard, though frames are not taken, before the receiver is asked: the word that they are may be
   /// lost.
@@ -48,7 +50,8 @@ class Repeats {
     begin_wait(now_ns);
   }
   /// The receiver has taken all before `taken`, of those that have been sent, and bit i of `come` says that frame
-  /// `taken` + i has come. What is older than what was heard before changes nothing.
+  /// `taken` + i has come. What is older than what was heard before changes nothing. Numbers are the rail's. Also of
+  /// a rail whose answers overtake each other: they only ever add.
   void hear(uint32_t taken, uint32_t come, uint64_t now_ns);
 
   enum class What : uint8_t { nothing, greeting, frame, give_up };
@@ -56,7 +59,8 @@ class Repeats {
     What what = What::nothing;
     uint32_t number = 0;  ///< of a frame
   };
-  /// What is to be sent now; it counts as sent. Call it until there is nothing.
+  /// What is to be sent now; it counts as sent. Call it until there is nothing. `give_up`: `number` is the frame that
+  /// does not come, or n_sent for a greeting; the rail has to be ended.
   Due take_due(uint64_t now_ns);
 
   uint32_t n_tries() const { return n_tries_; }
@@ -72,6 +76,7 @@ class Repeats {
   };
   Frame& frame(uint32_t number) { return frames_[number % kWindow]; }
   const Frame& frame(uint32_t number) const { return frames_[number % kWindow]; }
+  // At most kWindow looks.
   bool has_missing() const {
     for (uint32_t n = n_taken_; n != n_sent_; ++n) {
       if (!frame(n).has_come) {
@@ -84,6 +89,7 @@ class Repeats {
     n_tries_ = 0;
     waits_since_ns_ = now_ns;
     deadline_ns_ = now_ns + kFirstWaitNs;
+    // 0: nothing has been heard yet, so silence counts from the first wait.
     heard_ns_ = heard_ns_ == 0 ? now_ns : heard_ns_;
   }
   Due repeat(uint32_t number) {
@@ -105,7 +111,8 @@ class Repeats {
   uint64_t n_repeated_ = 0;
 };
 
-/// The same rail's other end: which frames have come, so that none counts twice. Pure; not thread-safe.
+/// The same rail's other end: which frames have come, so that none counts twice. Pure; not thread-safe. Of the
+/// receiver's rail, under the circuit's lock.
 class Come {
  public:
   enum class Is : uint8_t { news, known, impossible };

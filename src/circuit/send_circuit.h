@@ -31,8 +31,8 @@ struct Send : Request {
   uint32_t message = 0;
   std::atomic<bool> is_done = false;  ///< nothing of it is looked at any more, nor its memory
   std::atomic<bool> is_free = true;   ///< given back by who posted it
-  bool is_direct = false;  ///< what is left of it is to be written, where its receive allows that
-  uint32_t n_open = 0;     ///< pieces that need its memory
+  bool is_direct = false;             ///< what is left of it is to be written, where its receive allows that
+  uint32_t n_open = 0;                ///< pieces that need its memory
 };
 
 /// The sender's end. Messages are copied into slots, one frame each, which go over whichever rail will have sent them
@@ -45,17 +45,19 @@ struct Send : Request {
 ///
 /// On a rail that may lose frames (UC) each has a number, the receiver says which have come, and what has not is sent
 /// again (send_lossy.cpp). A rail by which nothing comes any more fails like any other, and what was under way goes
-/// elsewhere.
+/// elsewhere. Slots, requests and rails are bounded, so a peer that takes nothing stops the program's sends, and
+/// costs no memory.
 class SendCircuit final : public Circuit {
  public:
   /// `slots`: frames under way on all rails together. The memory is that of the device behind `port`; other devices
-  /// register it too. `least_written_bytes`: of messages that may be written; 0: none. Throws base::Error.
+  /// register it too. `least_written_bytes`: of messages that may be written; 0: none. Throws base::Error. `n_slots`:
+  /// below 2^16.
   SendCircuit(CircuitId id, MemberId peer, std::string peer_name, bool has_checksums,
               std::shared_ptr<const Devices> devices, uint16_t port, uint32_t n_slots,
               uint64_t least_written_bytes = 0);
 
   /// Null: not now, there is no room. `data` stays untouched until the send is done. `registered`: the memory that it
-  /// lies in, or null.
+  /// lies in, or null. Null is no failure. After a failure the send is accepted and never done: ask failure().
   Send* post(const void* data, size_t size, int32_t tag, const Registered* registered = nullptr)
       RINGBOLT_REQUIRES(lock);
   /// Whether it is done; then it is given back.
@@ -112,6 +114,7 @@ class SendCircuit final : public Circuit {
     bool is_retiring = false;
     const Rail* rail = nullptr;
   };
+  /// Without those that have failed. The pointers are good as long as the lock is held.
   std::vector<RailView> rails() const RINGBOLT_REQUIRES(lock);
   /// Something is not known to have been taken.
   bool has_unfinished() const RINGBOLT_REQUIRES(lock) { return n_free_ < n_slots_ || n_waiting_ > 0; }
@@ -132,6 +135,7 @@ class SendCircuit final : public Circuit {
     uint16_t number = 0;
     std::unique_ptr<Rail> rail;  // null: it is being ended
     Path path;
+    // Mb/s; 1 where it is not known, so such rails share alike.
     double rate = 1;
     bool is_live = false;
     bool is_retiring = false;
@@ -227,12 +231,14 @@ class SendCircuit final : public Circuit {
   void let_go() override RINGBOLT_REQUIRES(lock);
   Direct& direct_of(uint32_t message) { return directs_[message % kMostSends]; }
 
+  // Before slots_, which is registered with them.
   const std::shared_ptr<const Devices> devices_;
   const uint32_t n_slots_;
   verbs::Slab slots_;
   std::vector<FrameHeader> headers_;  // [slot]
   std::vector<uint16_t> free_slots_;  // the first n_free_
   uint32_t n_free_ = 0;
+  // Slots that no rail has: in the order in which they are to go, the last one first.
   std::vector<uint16_t> again_;  // slots of frames to be sent again, the first n_again_, newest first
   uint32_t n_again_ = 0;
   std::vector<Repeated> repeated_;  // [slot]

@@ -24,6 +24,7 @@ constexpr uint64_t kDirectPatienceNs = 2'000'000;
 
 /// Takes the first frame off what is left of a piece.
 void cut(FrameHeader& rest) {
+  // A number for each kPayloadBytes was set aside when the piece began (sequences_of()).
   rest.sequence += 1;
   rest.offset += kPayloadBytes;
   rest.length -= kPayloadBytes;
@@ -36,6 +37,7 @@ SendCircuit::Started SendCircuit::start_direct(Send& send) {
   if (send.message == next_begin_) {
     ++next_begin_;
     clearances_->begin(send.tag);
+    // The patience counts from the message's turn, not from its posting.
     begun_ns_ = send.is_direct ? base::now_ns() : 0;
   }
   if (!send.is_direct) {
@@ -49,6 +51,7 @@ SendCircuit::Started SendCircuit::start_direct(Send& send) {
     const auto length = static_cast<uint32_t>(std::min<size_t>(send.size - send.n_copied, kWrittenBytes));
     OnRail* const rail = n_free_ > 0 && may_go_on() ? pick_to_write(direct, length) : nullptr;
     if (rail == nullptr) {
+      // Rails may come back to have room, or all be gone: what is left then goes by frames.
       send.is_direct = has_way_to_write(direct);
       return send.is_direct ? Started::waits : Started::by_frames;
     }
@@ -81,6 +84,7 @@ SendCircuit::Started SendCircuit::start_direct(Send& send) {
 }
 
 /// False: it waits for that, or has been left to frames.
+// The receiver's word is of the receive that this message will get: both sides reckon alike (clearances.h).
 bool SendCircuit::find_target(Send& send, Direct& direct) {
   const std::optional<Target>& target = clearances_->of_latest();
   if (target && target->is_direct && send.size <= target->capacity) {  // too long: the receiver says so, as of frames
@@ -88,6 +92,7 @@ bool SendCircuit::find_target(Send& send, Direct& direct) {
     direct.has_target = true;
     return true;
   }
+  // A target that is not direct, or too short, will not become another one.
   send.is_direct = !target && has_direct_rail() && base::now_ns() - begun_ns_ < kDirectPatienceNs;
   return false;
 }
@@ -96,6 +101,7 @@ bool SendCircuit::has_direct_rail() const {
   return std::ranges::any_of(rails_, [](const OnRail& rail) { return !rail.has_failed && rail.rail->is_direct(); });
 }
 
+// Both keys are needed: ours for the rail's device, and the receiver's for this rail.
 bool SendCircuit::can_write(const OnRail& rail, const Direct& direct) const {
   if (!rail.is_live || rail.is_retiring || !rail.rail->is_direct()) {
     return false;
@@ -123,6 +129,7 @@ void SendCircuit::write(OnRail& rail, uint16_t slot) {
   rail.slots[rail.n_sent % kWindow] = slot;
   ++rail.n_sent;
   rail.bytes += header.length;
+  // The receive holds all of the message (find_target()), so the WRITE stays within it.
   const ibv_sge from{reinterpret_cast<uintptr_t>(send.data) + header.offset, header.length,
                      *direct.keys[rail.rail->device().number]};
   const bool is_posted =
@@ -147,6 +154,7 @@ bool SendCircuit::copy_instead(uint16_t slot) {
   if (header.length > kPayloadBytes) {
     FrameHeader& rest = rest_.emplace_back(header);  // there is one for each slot at most
     cut(rest);
+    // One more piece: the cut-off part closes for itself.
     ++sends_[header.message % kMostSends].n_open;
     ++n_open_;
     header.length = kPayloadBytes;
@@ -157,6 +165,7 @@ bool SendCircuit::copy_instead(uint16_t slot) {
 }
 
 /// Before failure() is none: the send's memory is the program's otherwise.
+// The checksum is made anew: the piece may have been cut.
 void SendCircuit::copy_piece(uint16_t slot) {
   FrameHeader& header = headers_[slot];
   base::copy_short(payload(slot), sends_[header.message % kMostSends].data + header.offset, header.length);
@@ -191,6 +200,8 @@ void SendCircuit::send_rest() {
 
 void SendCircuit::note_taken(uint16_t slot) {
   pieces_[slot].is_taken = true;
+  // A copied one needs the program's memory no more. For a written one the device may still read it, where the
+  // receiver is faster than the completion.
   if (!headers_[slot].is_written || pieces_[slot].is_completed) {
     close_piece(slot);
   }
@@ -202,6 +213,7 @@ void SendCircuit::note_completed(uint32_t cookie) {
     note_repeat_done(static_cast<uint16_t>(cookie - kRepeatCookie));
     return;
   }
+  // Cookies are slots plus 1, as 0 is that of greetings.
   if (cookie == 0 || cookie > pieces_.size()) {
     return;  // a greeting
   }
@@ -245,6 +257,7 @@ void SendCircuit::hear_clear_to_send(const Rail::Received& received, const Frame
   }
 }
 
+// The program's memory is its own again when this returns: rails that write are in ERR or destroyed then.
 void SendCircuit::let_go() {
   n_waiting_ = 0;
   set_awaited(false);

@@ -14,8 +14,10 @@ namespace ringbolt::circuit {
 namespace {
 
 /// Rails that fall silent one after the other, without one frame taken on any: then it is not a cable that was pulled.
+// Each takes about a second to fall silent.
 constexpr uint32_t kMostSilent = 6;
 /// Of a device that completes nothing.
+// As long as RC takes to give up a peer (rail.cpp).
 constexpr uint64_t kMostFullNs = 500'000'000;
 
 }  // namespace
@@ -26,6 +28,7 @@ uint32_t SendCircuit::put_numbered(OnRail& rail, uint16_t slot) {
   FrameHeader header = headers_[slot];
   header.kind = FrameKind::piece;
   header.is_numbered = true;
+  // put() counts it right behind this.
   header.number = rail.n_sent;
   emit(header, payload(slot) - kFrameHeaderBytes);
   rail.repeats->note_sent(base::now_ns());
@@ -38,6 +41,7 @@ void SendCircuit::hear_lossy(OnRail& rail, const FrameHeader& header) {
     rail.is_live = !rail.has_failed;
     open();
   } else if (header.kind == FrameKind::taken && static_cast<int32_t>(header.taken - rail.n_taken) >= 0) {
+    // Before the slots are freed: it reckons with the same window.
     rail.repeats->hear(header.taken, header.come, base::now_ns());
     hear_taken(rail, header.taken);
   }
@@ -53,6 +57,7 @@ void SendCircuit::repeat(OnRail& rail) {
   } else if (now_ns - rail.full_ns > kMostFullNs) {
     give_up(rail, "no send completes any more: the device is stuck");
   }
+  // Ends: take_due() counts what it names as sent.
   while (!rail.has_failed && rail.rail->may_send()) {
     const Repeats::Due due = rail.repeats->take_due(now_ns);
     bool is_sent = true;
@@ -65,6 +70,7 @@ void SendCircuit::repeat(OnRail& rail) {
       case Repeats::What::frame: {
         const uint16_t slot = rail.slots[due.number % kWindow];
         ++n_repeated_;
+        // Before it is posted: the completion may come with the next poll.
         ++repeated_[slot].n_reading;
         is_sent = rail.rail->send_told(payload(slot) - kFrameHeaderBytes,
                                        static_cast<uint32_t>(kFrameHeaderBytes) + headers_[slot].length,
@@ -91,6 +97,7 @@ void SendCircuit::give_up(OnRail& rail, const std::string& what) {
   rail.was_silent = true;
   (void)rail.rail->fail(fmt::format("{}: {}", rail.rail->name(), what));
   drop(rail);
+  // Reset by any frame that is taken (hear_taken()).
   if (++n_silent_ == kMostSilent) {
     fail(FailureKind::no_way,
          fmt::format("nothing of what goes to {} is taken, on {} connections one after the other; the "
@@ -113,6 +120,7 @@ void SendCircuit::note_repeat_done(uint16_t slot) {
 void SendCircuit::end_repeats(const OnRail& rail) {
   for (uint16_t slot = 0; rail.repeats && slot < n_slots_; ++slot) {
     if (repeated_[slot].n_reading > 0 && headers_[slot].rail == rail.number) {
+      // Those completions never come: one stands for all.
       repeated_[slot].n_reading = 1;
       note_repeat_done(slot);
     }

@@ -58,11 +58,14 @@ Settings settings_from(const bootstrap::Environment& environment, const bootstra
   }
   const std::string cluster = value_of("RINGBOLT_CLUSTER");
   const std::string node = value_of("RINGBOLT_NODE");
+  // Emulated nodes of one machine are different nodes; processes of one node have the same number without a word
+  // between them.
   plan.node = number_of(machine, cluster + "/" + node);
   plan.name = fmt::format("{} (pid {})", node.empty() ? host : "n" + node, pid);
   plan.group = value_of("RINGBOLT_GROUP").substr(0, bootstrap::kMaxGroupNameBytes);
   plan.secret = value_of("RINGBOLT_SECRET");
   if (const std::string file = value_of("RINGBOLT_SECRET_FILE"); plan.secret.empty() && !file.empty()) {
+    // A secret in the environment goes before one in a file.
     plan.secret = read(file, true);
   }
   plan.has_checksums = value_of("RINGBOLT_CRC") == "every";
@@ -87,6 +90,7 @@ Settings settings_from_process() {
       settings_from(environment, bootstrap::read_file, membership::machine_number(), host.data(), ::getpid());
   if (const auto cluster = environment.find("RINGBOLT_CLUSTER");
       cluster != environment.end() && !cluster->second.empty()) {
+    // Where members of an emulated cluster find each other (membership::Discovery).
     settings.plan.folder = cluster::RuntimeDir::from_environment().cluster(cluster->second) + "/members";
   }
   return settings;

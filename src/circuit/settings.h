@@ -17,9 +17,11 @@ struct Settings {
 /// RINGBOLT_VERBS, RINGBOLT_GROUP, RINGBOLT_SECRET and RINGBOLT_SECRET_FILE, RINGBOLT_CRC, RINGBOLT_FROZEN_MS,
 /// RINGBOLT_NCCL_WAY and RINGBOLT_NCCL_DIRECT_BYTES, and RINGBOLT_CLUSTER with
 /// RINGBOLT_NODE, by which emulated nodes know each other. `machine`: membership::machine_number(). Throws base::Error
-/// for a secret that can't be read.
+/// for a secret that can't be read. Pure, but for `read`. Values that are not understood leave the default, with a
+/// remark; nothing is refused.
 Settings settings_from(const bootstrap::Environment& environment, const bootstrap::ReadFile& read, uint64_t machine,
                        const std::string& host, int pid);
+/// Of this process' environment, which nobody may change meanwhile.
 Settings settings_from_process();
 
 }  // namespace ringbolt::circuit

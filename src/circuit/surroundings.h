@@ -15,7 +15,8 @@
 
 namespace ringbolt::circuit {
 
-/// What the ends of circuits work with. Of the endpoint's thread alone, but for `log` and `membership`.
+/// What the ends of circuits work with. Of the endpoint's thread alone, but for `log` and `membership`. Lives as long
+/// as the endpoint; ends of circuits get it with each call and keep no reference.
 struct Surroundings {
   std::shared_ptr<const Devices> devices;  ///< circuits that outlive the endpoint keep them
   Network& network;
@@ -29,6 +30,7 @@ struct Surroundings {
   /// The first time as a warning, which is seen by default; then for those who want to know all.
   void say_once(const std::string& text) { log(said.insert(text).second ? Level::warning : Level::info, text); }
 
+  // May be lost where there is no way just now; who needs an answer asks again.
   void send(MemberId to, const Control& control) const { membership.send(to, kind_of(control), emit(control)); }
   /// To all on a path but this member; to this one, too, where both ends are its own.
   void send_along(const Path& path, const Control& control) const {

@@ -32,6 +32,7 @@ std::vector<Tasks::Task> Tasks::take() {
   std::vector<Task> tasks;
   for (Node* node = newest_.exchange(nullptr, std::memory_order_acquire); node != nullptr;) {
     tasks.push_back(std::move(node->task));
+    // Nobody else has it: exchange() took the whole stack.
     delete std::exchange(node, node->before);
   }
   std::ranges::reverse(tasks);
@@ -42,6 +43,7 @@ void Tasks::wait(uint64_t most_ns) {
   constexpr uint64_t kSecond = 1'000'000'000;
   pollfd fd{wake_.get(), POLLIN, 0};
   const timespec most{static_cast<time_t>(most_ns / kSecond), static_cast<long>(most_ns % kSecond)};
+  // Not poll(): its milliseconds are too coarse for half of one.
   (void)::ppoll(&fd, 1, &most, nullptr);
   eventfd_t n = 0;
   (void)eventfd_read(wake_.get(), &n);  // before take(): what is put in from now on ends the next wait

@@ -11,7 +11,8 @@ namespace ringbolt::circuit {
 
 /// What other threads have one thread do, in the order in which they say so. Who puts something in waits for nobody:
 /// there is no lock that a thread off its processor may hold. Source: Treiber 1986 (the stack), taken as a whole.
-/// Thread-safe, but for take() and wait(), which are the one thread's.
+/// Thread-safe, but for take() and wait(), which are the one thread's. Owns the tasks that were put in until they are
+/// taken.
 class Tasks {
  public:
   using Task = std::function<void()>;
@@ -23,6 +24,7 @@ class Tasks {
   Tasks(const Tasks&) = delete;
   Tasks& operator=(const Tasks&) = delete;
 
+  /// Throws std::bad_alloc, and nothing is put in. What was done before it is seen by the task.
   void put(Task task);
   /// Ends a wait, or the next one.
   void wake();
@@ -37,6 +39,8 @@ class Tasks {
     Task task;
     Node* before = nullptr;
   };
+  // The only shared word: put() releases its node by it, take() acquires all. Nobody takes single nodes out, so no
+  // node can come back under a writer's comparison (ABA).
   std::atomic<Node*> newest_ = nullptr;
   base::UniqueFd wake_;
 };

@@ -14,7 +14,7 @@ namespace ringbolt::circuit {
 /// receiver's. `automatic`: as ways_of() says.
 enum class Way : uint8_t { automatic, frames, direct };
 
-/// What this process does with circuits of its own and others'.
+/// What this process does with circuits of its own and others'. Of the whole process; set once as it begins.
 struct Ways {
   bool is_direct = false;
   /// Shorter messages go by frames all the same: to copy one takes less than to be told first where it goes.

@@ -19,6 +19,7 @@ uint64_t hash_24(std::string_view text) {
 }  // namespace
 
 uint32_t port_ipv4(uint32_t node, uint32_t port_index) {
+  // Of the loopback network, so that no such address ever leaves the machine.
   return (127U << 24U) | (77U << 16U) | (node << 8U) | (port_index + kFirstPortNumber);
 }
 
@@ -28,6 +29,7 @@ uint64_t port_guid(std::string_view cluster, uint32_t node, uint32_t port_index)
 }
 
 uint32_t stream_ipv4(uint64_t guid) {
+  // RFC 3927, section 2.1, reserves the first and last 256 addresses of 169.254/16.
   constexpr uint32_t kFirst = 0xa9fe'0100U;     // 169.254.1.0
   constexpr uint32_t kAddresses = 254U * 256U;  // up to 169.254.254.255
   return kFirst + static_cast<uint32_t>((guid ^ (guid >> 32U)) % kAddresses);

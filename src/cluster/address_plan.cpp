@@ -10,6 +10,8 @@
 namespace ringbolt::cluster {
 namespace {
 
+// fd77::/16 is of the unique local addresses (RFC 4193), without the random bits that its section 3.2.2 wants: nothing
+// leaves the namespaces.
 constexpr uint8_t kIpv4Prefix = 24;
 constexpr uint8_t kIpv6Prefix = 64;
 static_assert(kMaxCables <= kMaxPlannedCables);
@@ -21,6 +23,7 @@ void put_u64(IpAddress& address, size_t at, uint64_t value) {
 }
 
 IpAddress planned_ipv4(uint32_t cable, uint32_t side) {
+  // From cable 256 on the shift carries into the second byte: 10.78, 10.79 and so on.
   return IpAddress::from_ipv4((10U << 24U) + (77U << 16U) + (cable << 8U) + side, kIpv4Prefix);
 }
 
@@ -34,8 +37,11 @@ IpAddress planned_ipv6(uint32_t cable, uint32_t side) {
 
 /// "en2" for port 0, or the next that the node's file has not given to another port.
 std::string free_netdev(const Node& node, uint32_t port) {
-  const auto is_taken = [&](const std::string& name) { return std::ranges::count(node.ports, name, &Port::netdev) != 0; };
+  const auto is_taken = [&](const std::string& name) {
+    return std::ranges::count(node.ports, name, &Port::netdev) != 0;
+  };
   std::string name = fmt::format("en{}", port + kFirstPortNumber);
+  // Beyond every number that a port's own place gives: no later port wants it by its place.
   for (uint32_t number = kMaxPortsPerNode + kFirstPortNumber; is_taken(name); ++number) {
     name = fmt::format("en{}", number);
   }
@@ -51,6 +57,7 @@ void plan_end(Cluster& cluster, const CableEnd& end, uint32_t cable, uint32_t si
   if (port.addresses.empty()) {
     port.addresses = {planned_ipv4(cable, side), planned_ipv6(cable, side)};
   }
+  // One link-local address, that of the GUID; tools/namespaces.cpp keeps the kernel from making one of the MAC.
   std::erase_if(port.addresses, [](const IpAddress& one) { return one.is_link_local(); });
   port.addresses.insert(port.addresses.begin(), link_local_of(port_guid(cluster.name, end.node, end.port)));
 }
@@ -75,6 +82,7 @@ void plan_namespaces(Cluster& cluster) {
   for (uint32_t index = 0; index < cluster.cables.size(); ++index) {
     const Cable cable = cluster.cables[index];
     plan_end(cluster, cable.a, index, 1);
+    // A loopback plug has one interface, with side 1.
     if (cable.b != cable.a) {
       plan_end(cluster, cable.b, index, 2);
     }

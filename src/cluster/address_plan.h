@@ -14,6 +14,8 @@ inline constexpr uint32_t kMaxPlannedCables = (256 - 77) * 256;
 /// already, else en2, en3, ... by its number) and, if it has none, the addresses of the plan. Cable c is the subnets
 /// 10.(77 + c / 256).(c mod 256).0/24 and fd77:0:0:c::/64, its ends are .1 and .2 there; first comes the
 /// link-local address that is made of the port's GUID. Ports without a cable lose what they have. Pure. Thread-safe.
+/// Names and addresses that the file gives are kept, unchecked against each other: management_conflict() and the
+/// kernel find clashes.
 void plan_namespaces(Cluster& cluster);
 
 /// The link-local address of an interface whose EUI-64 is `guid` (host order), with prefix 64. Thread-safe.
@@ -24,8 +26,8 @@ IpAddress link_local_of(uint64_t guid);
 inline constexpr const char* kManagementNetdev = "mgmt0";
 IpAddress management_address(uint32_t node);
 
-/// Why that network can't be: "n0:rdma_en2 has 10.76.0.9/24, ..." for a port that takes its interface's name or an address
-/// of its range; "" if it can. The cluster must have been through plan_namespaces(). Pure. Thread-safe.
+/// Why that network can't be: "n0:rdma_en2 has 10.76.0.9/24, ..." for a port that takes its interface's name or an
+/// address of its range; "" if it can. The cluster must have been through plan_namespaces(). Pure. Thread-safe.
 std::string management_conflict(const Cluster& cluster);
 
 /// The namespace of the switch between them: "rb-ring4-management". Thread-safe.

@@ -20,6 +20,7 @@ struct Place {
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 
+/// Link-local addresses don't count: all interfaces of the world share fe80::/64.
 bool shares_subnet(const Interface& a, const Interface& b) {
   return std::ranges::any_of(a.addresses, [&](const IpAddress& one) {
     return !one.is_link_local() &&
@@ -39,7 +40,8 @@ std::string interfaces_text(const HostInterfaces& host) {
   return text.empty() ? "no interfaces" : text;
 }
 
-/// "root@mac1.local" -> "mac1"; "" if nothing of it makes a name.
+/// "root@mac1.local" -> "mac1"; "" if nothing of it makes a name. Takes apart USER@HOST, HOST:PORT and
+/// ssh://USER@HOST:PORT; not an address, of which the part before the first dot or colon says nothing.
 std::string short_name(std::string_view host) {
   if (const size_t scheme = host.find("://"); scheme != std::string_view::npos) {
     host.remove_prefix(scheme + 3);
@@ -54,6 +56,7 @@ std::string short_name(std::string_view host) {
   if (IpAddress::parse(host)) {
     return "";
   }
+  // The first label of a domain name; two hosts with one label get numbers in nodes_of().
   const std::string name(host.substr(0, host.find('.')).substr(0, kMaxNameBytes));
   return is_node_name(name) ? name : "";
 }
@@ -66,6 +69,7 @@ std::string device_of(const std::string& netdev) {
   return name.substr(0, kMaxNameBytes);
 }
 
+/// Adds a port to the node of that host; ports are numbered in the order of the cables that are found.
 CableEnd plug(Cluster& cluster, const std::vector<HostInterfaces>& hosts, const Place& place) {
   std::vector<Port>& ports = cluster.nodes[place.host].ports;
   const std::string& netdev = hosts[place.host].interfaces[place.interface].name;
@@ -85,6 +89,7 @@ std::map<Place, std::vector<Place>> neighbours(const std::vector<HostInterfaces>
     }
   }
   std::map<Place, std::vector<Place>> found;
+  // Quadratic, and each pair compares addresses: places are tens, not thousands.
   for (const Place& a : places) {
     for (const Place& b : places) {
       if (a != b && shares_subnet(hosts[a.host].interfaces[a.interface], hosts[b.host].interfaces[b.interface])) {
@@ -95,6 +100,7 @@ std::map<Place, std::vector<Place>> neighbours(const std::vector<HostInterfaces>
   return found;
 }
 
+// Into `host`: valid as long as that is unchanged.
 const Interface* find_interface(const HostInterfaces& host, const std::string& name) {
   const auto found = std::ranges::find(host.interfaces, name, &Interface::name);
   return found == host.interfaces.end() ? nullptr : &*found;
@@ -104,15 +110,18 @@ const Interface* find_interface(const HostInterfaces& host, const std::string& n
 std::string problem_of_streams(const Cluster& cluster) {
   std::vector<std::optional<CableEnd>> first(cluster.nodes.size());
   for (const Cable& cable : cluster.cables) {
-    const auto is_at_stream = [&](const CableEnd& end) { return !cluster.nodes[end.node].ports[end.port].stream.empty(); };
+    const auto is_at_stream = [&](const CableEnd& end) {
+      return !cluster.nodes[end.node].ports[end.port].stream.empty();
+    };
     if (is_at_stream(cable.a) != is_at_stream(cable.b) || (is_at_stream(cable.a) && cable.a == cable.b)) {
       return fmt::format("{} and {} are not both at streams, or are one port: give each a \"stream\" of its own",
                          end_text(cluster, cable.a), end_text(cluster, cable.b));
     }
     for (const CableEnd& end : {cable.a, cable.b}) {
       if (first[end.node] && is_at_stream(*first[end.node]) != is_at_stream(end)) {
-        return fmt::format("{} and {} are at a stream and on an interface: a machine's ports are all at streams, or none is",
-                           end_text(cluster, *first[end.node]), end_text(cluster, end));
+        return fmt::format(
+            "{} and {} are at a stream and on an interface: a machine's ports are all at streams, or none is",
+            end_text(cluster, *first[end.node]), end_text(cluster, end));
       }
       first[end.node] = first[end.node].value_or(end);
     }
@@ -123,8 +132,9 @@ std::string problem_of_streams(const Cluster& cluster) {
 std::string problem_of_end(const Cluster& cluster, const CableEnd& end, const HostInterfaces& host) {
   const Port& port = cluster.nodes[end.node].ports[end.port];
   if (port.netdev.empty()) {
-    return fmt::format("{} names no interface: write {{\"name\": \"{}\", \"netdev\": \"...\"}} (or \"stream\"); {} has {}",
-                       end_text(cluster, end), port.name, host.host, interfaces_text(host));
+    return fmt::format(
+        "{} names no interface: write {{\"name\": \"{}\", \"netdev\": \"...\"}} (or \"stream\"); {} has {}",
+        end_text(cluster, end), port.name, host.host, interfaces_text(host));
   }
   const Interface* found = find_interface(host, port.netdev);
   if (found == nullptr) {
@@ -161,7 +171,8 @@ Parsed<Cluster> find_cables(const std::vector<HostInterfaces>& hosts) {
   cluster.nodes = nodes_of(names);
   const std::map<Place, std::vector<Place>> found = neighbours(hosts);
   for (const auto& [place, others] : found) {
-    // Alone together: with a third there is a switch, and within one host it is no cable to another.
+    // Alone together: with a third there is a switch, and within one host it is no cable to another. `place <
+    // others.front()`: each pair is met twice, and makes one cable.
     if (others.size() == 1 && found.at(others.front()).size() == 1 && place < others.front() &&
         place.host != others.front().host) {
       const CableEnd a = plug(cluster, hosts, place);
@@ -185,6 +196,7 @@ Parsed<Cluster> with_found_addresses(Cluster cluster, const std::vector<HostInte
   }
   for (uint32_t index = 0; index < cluster.cables.size(); ++index) {
     const Cable& cable = cluster.cables[index];
+    // Of streams there are no addresses; problem_of_streams() has seen to it that both ends are at one.
     if (!cluster.nodes[cable.a.node].ports[cable.a.port].stream.empty()) {
       continue;
     }
@@ -209,6 +221,7 @@ std::string address_across(const Cluster& cluster, uint32_t cable, const CableEn
   const CableEnd& to = cluster.cables[cable].a == from ? cluster.cables[cable].b : cluster.cables[cable].a;
   const Port& here = cluster.nodes[from.node].ports[from.port];
   const Port& there = cluster.nodes[to.node].ports[to.port];
+  // Rank 3 is worse than any. The zone of a link-local address is the interface here, on which it is reached.
   std::string best;
   unsigned best_rank = 3;
   for (const IpAddress& address : there.addresses) {
@@ -223,6 +236,8 @@ std::string address_across(const Cluster& cluster, uint32_t cable, const CableEn
   return best;
 }
 
+// No space, quote, '$', ';', '&', '|', '<', '>', '*', '?', '~', '#', '!' nor backslash; [ ] and % are for addresses
+// of IPv6.
 bool is_host(std::string_view text) {
   return !text.empty() && text.size() <= kMaxHostBytes && text.front() != '-' && std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -29,20 +29,22 @@ std::vector<Node> nodes_of(const std::vector<std::string>& hosts);
 
 /// Finds the cables between machines: two interfaces of two of them that are alone in a subnet of theirs. Interfaces
 /// with a default route are passed over. Nodes are named after their hosts, ports after their interfaces. Refuses,
-/// naming what there is, if a machine would have no cable. Pure. Thread-safe.
+/// naming what there is, if a machine would have no cable. Pure. Thread-safe. The `error()` has no line (0).
 Parsed<Cluster> find_cables(const std::vector<HostInterfaces>& hosts);
 
 /// Fills in the addresses of every cabled port of `cluster` from what its host has; `hosts` are those of its nodes, in
 /// order. Refuses ports whose netdev is not named or not there, and cables whose ends have no subnet in common. Pure.
-/// Thread-safe.
+/// Thread-safe. Keeps kMaxAddressesPerPort addresses of a port at most. Must be called with as many hosts as there
+/// are nodes.
 Parsed<Cluster> with_found_addresses(Cluster cluster, const std::vector<HostInterfaces>& hosts);
 
 /// Where node `from` reaches the other end of cable `cable`, as programs write it: the first address there that shares
 /// a subnet with one here, IPv4 before IPv6; "fe80::1%en2" if there are only link-local ones; "" if there is none.
-/// Pure. Thread-safe.
+/// Pure. Thread-safe. `cable` and `from` must exist, and `from` must be an end of it.
 std::string address_across(const Cluster& cluster, uint32_t cable, const CableEnd& from);
 
-/// What ssh takes as a destination, and nothing that it, or a shell, could take for more than a word.
+/// What ssh takes as a destination, and nothing that it, or a shell, could take for more than a word. Thread-safe. A
+/// first '-' is refused because ssh would take it for an option, and every character that a shell gives a meaning.
 bool is_host(std::string_view text);
 
 }  // namespace ringbolt::cluster

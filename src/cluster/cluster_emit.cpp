@@ -7,6 +7,7 @@ namespace {
 
 using base::Json;
 
+// A bare name where there is nothing but a name: the short form that people write.
 Json port_json(const Port& port) {
   if (port.netdev.empty() && port.addresses.empty() && port.stream.empty()) {
     return port.name;
@@ -52,6 +53,7 @@ Json cable_json(const Cluster& cluster, const Cable& cable) {
 
 }  // namespace
 
+// Written is what parse_cluster() could not fill in by itself, and the speed of each cable.
 std::string emit_cluster(const Cluster& cluster) {
   Json root;
   root["ringbolt"] = kClusterFileVersion;

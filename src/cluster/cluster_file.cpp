@@ -32,7 +32,7 @@ using base::text_of;
 
 constexpr int kMaxDepth = 6;  // {"nodes": [{"ports": [{"addresses": ["10.0.0.1/24"]}]}]}
 
-/// Resolves "n1:rdma_en2" and "1:rdma_en2".
+/// Resolves "n1:rdma_en2" and "1:rdma_en2". Borrows the cluster, whose nodes must not change meanwhile.
 class Directory {
  public:
   explicit Directory(const Cluster& cluster) : cluster_(cluster) {
@@ -41,6 +41,7 @@ class Directory {
     }
   }
 
+  // Throws JsonRefusal (through stop()) that names `place`; never returns an end that is not there.
   CableEnd resolve(const std::string& end, const std::string& place) const {
     const size_t colon = end.find(':');
     if (colon == std::string::npos) {
@@ -58,9 +59,12 @@ class Directory {
   }
 
  private:
+  // Throws JsonRefusal; what it returns is an index that is there.
   uint32_t resolve_node(std::string_view name, const std::string& place) const {
     const size_t n_nodes = cluster_.nodes.size();
     uint32_t node = 0;
+    // A name of digits alone is a number: is_node_name() refuses those as names, so that nothing is ambiguous. A
+    // number that overflows is out of range, not a name.
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), node);
     const bool is_number = !name.empty() && end == name.data() + name.size() &&
                            std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -89,12 +93,14 @@ class Directory {
   std::map<std::string, uint32_t> nodes_;
 };
 
+// `place` is where the value stands, for messages, as in all functions here.
 std::vector<IpAddress> read_addresses(const Json& value, const std::string& place) {
   std::vector<IpAddress> addresses;
   for (size_t index = 0; index < list(value, place, 0, kMaxAddressesPerPort).size(); ++index) {
     const std::string here = fmt::format("{}[{}]", place, index);
     const std::string& text = text_of(value[index], here);
     const std::optional<IpAddress> address = IpAddress::parse(text);
+    // parse() takes an address without a prefix as one of full length, which joins no subnet: surely a mistake here.
     if (!address || text.find('/') == std::string::npos) {
       stop(here, fmt::format("{} is no address with a prefix, as in \"10.1.2.3/24\" or \"fd00::1/64\"", quote(text)));
     }
@@ -163,10 +169,12 @@ Node read_node(const Json& value, const std::string& place) {
   for (size_t index = 0; index < ports.size(); ++index) {
     const std::string here = fmt::format("{}.ports[{}]", place, index);
     Port port = read_port(ports[index], here);
+    // Quadratic in kMaxPortsPerNode at most: 250.
     for (const Port& other : node.ports) {
       if (other.name == port.name) {
         stop(here, fmt::format("port {} is named twice", port.name));
       }
+      // Of one node alone: other machines have interfaces of the same name.
       if (!port.netdev.empty() && other.netdev == port.netdev) {
         stop(here + ".netdev", fmt::format("{} carries {} already", port.netdev, other.name));
       }
@@ -179,6 +187,7 @@ Node read_node(const Json& value, const std::string& place) {
   return node;
 }
 
+// A node that is named twice would make "n0:rdma_en2" ambiguous.
 void read_nodes(const Json& nodes, Cluster& cluster) {
   std::set<std::string> names;
   for (size_t index = 0; index < list(nodes, "nodes", 1, kMaxNodes).size(); ++index) {
@@ -191,6 +200,7 @@ void read_nodes(const Json& nodes, Cluster& cluster) {
 }
 
 /// The number that a plan has given a cable, different from those of the cables before it.
+// Throws JsonRefusal. Cables without an id are told apart by their index.
 uint32_t read_id(const Json& value, const std::string& place, const Cluster& cluster,
                  std::map<uint32_t, size_t>& numbered) {
   const uint32_t id = number_of(value, place, 0, kMaxCableId);
@@ -203,6 +213,7 @@ uint32_t read_id(const Json& value, const std::string& place, const Cluster& clu
 }
 
 void read_cables(const Json& cables, Cluster& cluster) {
+  // After read_nodes(): only cables are added from here on.
   const Directory directory(cluster);
   std::map<std::pair<uint32_t, uint32_t>, size_t> plugged;
   std::map<uint32_t, size_t> numbered;
@@ -214,6 +225,7 @@ void read_cables(const Json& cables, Cluster& cluster) {
     for (size_t side = 0; side < 2; ++side) {
       const std::string here = fmt::format("{}.between[{}]", place, side);
       const CableEnd end = directory.resolve(text_of(ends[side], here), here);
+      // Index of the cable that is plugged in there already.
       const auto [other, is_free] = plugged.try_emplace({end.node, end.port}, index);
       // Both ends in one port: a loopback plug.
       if (!is_free && other->second != index) {
@@ -234,12 +246,14 @@ void read_cables(const Json& cables, Cluster& cluster) {
   }
 }
 
+// The words of kind_text().
 Kind kind_of(const std::string& text) {
   for (const Kind kind : {Kind::emulated, Kind::netns, Kind::hosts}) {
     if (text == kind_text(kind)) {
       return kind;
     }
   }
+  // stop() doesn't return: it throws.
   stop("kind", fmt::format("{} is none of emulated, netns, hosts", quote(text)));
 }
 
@@ -256,12 +270,15 @@ void check_netdevs(const Cluster& cluster) {
   }
 }
 
+// Throws JsonRefusal. Order matters: cables name nodes and ports.
 Cluster read_cluster(std::string_view text) {
+  // Before the parser sees it: what the parser allocates is bounded by this and by kMaxDepth.
   if (text.size() > kMaxClusterFileBytes) {
     stop("", fmt::format("{} bytes are more than a cluster file's {}", text.size(), kMaxClusterFileBytes));
   }
   const Json root = parse_json(text, kMaxDepth);
   check_fields(root, "", {"ringbolt", "name", "kind", "mtu", "management", "prefix", "overlay", "nodes", "cables"});
+  // Least and most are this version: a file of a later one is refused rather than half understood.
   number_of(field(root, "", "ringbolt"), "ringbolt (the format's version)", kClusterFileVersion, kClusterFileVersion);
   Cluster cluster;
   if (root.contains("name")) {
@@ -297,6 +314,7 @@ Cluster read_cluster(std::string_view text) {
   }
   read_nodes(field(root, "", "nodes"), cluster);
   read_cables(field(root, "", "cables"), cluster);
+  // Last: it goes through ends, which read_cables() has made sure of.
   check_netdevs(cluster);
   return cluster;
 }
@@ -306,6 +324,7 @@ Cluster read_cluster(std::string_view text) {
 Parsed<Cluster> parse_cluster(std::string_view text) {
   try {
     return read_cluster(text);
+    // Every refusal inside is one; nothing else is thrown but std::bad_alloc.
   } catch (JsonRefusal& refusal) {
     return tl::unexpected<ParseError>(std::move(refusal.error));
   }

@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'R', 'B', 'C', 'T', 'L', '1', '\0', '\0'};
 constexpr uint32_t kVersion = 1;
+// Words of 4 bytes in the machine's order: the page never leaves the machine.
 constexpr size_t kVersionWord = 2;
 constexpr size_t kCountWord = 3;
 constexpr size_t kGenerationWord = 4;
@@ -40,6 +41,7 @@ std::vector<uint32_t> read_words(int fd, uint32_t n_cables) {
   return words;
 }
 
+/// Also false where another page of another size has been written over it: readers then see every cable cut.
 bool is_page(const std::vector<uint32_t>& words, uint32_t n_cables) {
   return words.size() >= kFirstCableWord && std::memcmp(words.data(), kMagic.data(), kMagic.size()) == 0 &&
          words[kVersionWord] == kVersion && words[kCountWord] == n_cables;
@@ -62,6 +64,8 @@ struct ControlPage::Content {
   std::atomic<uint32_t> generation{0};
 
   void take(const std::vector<uint32_t>& words) RINGBOLT_REQUIRES(mutex) {
+    // Cables before the count, and both with release: who acquires the new count sees the cables that it stands for.
+    // Who reads in between sees new cables with the old count, and looks again when told.
     const bool is_whole = is_page(words, static_cast<uint32_t>(cables.size()));
     for (size_t i = 0; i < cables.size(); ++i) {
       const size_t at = kFirstCableWord + i;
@@ -74,6 +78,8 @@ struct ControlPage::Content {
 
   /// The file once more, for writing: nobody holds a descriptor by which a stray write could reach the page. Throws if
   /// another file has its name by now.
+  // O_NOFOLLOW and the comparison of inodes: between open() and now the cluster may have been taken down and made
+  // anew, and its new page is not ours to change. ESTALE tells the two apart.
   base::UniqueFd open_to_write() const {
     base::UniqueFd writable(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat ours {};
@@ -89,6 +95,7 @@ struct ControlPage::Content {
 
   void write_word(const base::UniqueFd& writable, size_t index, uint32_t value) const {
     const auto at = static_cast<off_t>(index * sizeof value);
+    // Four bytes at a multiple of four lie in one page of the cache: readers get the old word or the new one.
     if (::pwrite(writable.get(), &value, sizeof value, at) != static_cast<ssize_t>(sizeof value)) {
       throw base::Error(errno, "write", path);
     }
@@ -104,6 +111,7 @@ ControlPage::~ControlPage() = default;
 
 ControlPage ControlPage::create(const std::string& path, uint32_t n_cables) {
   RINGBOLT_ASSERT(n_cables >= 1 && n_cables <= kMaxCables);
+  // 1 for every cable: up. The five words before are set below.
   std::vector<uint32_t> image(kFirstCableWord + n_cables, 1);
   std::memcpy(image.data(), kMagic.data(), kMagic.size());
   image[kVersionWord] = kVersion;
@@ -122,6 +130,7 @@ ControlPage ControlPage::open(const std::string& path) {
   if (::fstat(fd.get(), &status) != 0) {
     throw base::Error(errno, "fstat", path);
   }
+  // Bounded before anything is allocated: the file's length decides how much.
   if (!S_ISREG(status.st_mode) || status.st_size < static_cast<off_t>(size_bytes(1)) ||
       status.st_size > static_cast<off_t>(size_bytes(kMaxCables))) {
     refuse_page(path, fmt::format("{} bytes", status.st_size));
@@ -129,6 +138,7 @@ ControlPage ControlPage::open(const std::string& path) {
   const auto length = static_cast<size_t>(status.st_size);
   const auto n_cables = static_cast<uint32_t>(length / sizeof(uint32_t) - kFirstCableWord);
   const std::vector<uint32_t> words = read_words(fd.get(), n_cables);
+  // The count is that of the length and of the file's own word, or the page was cut short or added to.
   if (!is_page(words, n_cables) || length != size_bytes(n_cables) || words.size() != kFirstCableWord + n_cables) {
     refuse_page(path, fmt::format("it is damaged, or of another version: {} bytes", length));
   }
@@ -137,6 +147,7 @@ ControlPage ControlPage::open(const std::string& path) {
   content->fd = std::move(fd);
   {
     const base::LockGuard guard(content->mutex);
+    // Nobody else has it yet; the lock is for the compiler's analysis.
     content->take(words);
   }
   return ControlPage(std::move(content));
@@ -160,7 +171,10 @@ void ControlPage::refresh() const {
 void ControlPage::announce() {
   const base::LockGuard guard(content_->mutex);
   const std::vector<uint32_t> before = read_whole();
+  // Read, then written: the caller holds the lock of the clusters' folder (tools/cluster_state.h), or two changes
+  // could count as one.
   content_->write_word(content_->open_to_write(), kGenerationWord, before[kGenerationWord] + 1);
+  // This process' own view follows at once; others look when they are told.
   content_->take(read_words(content_->fd.get(), n_cables_));
 }
 

@@ -29,9 +29,13 @@ class ControlPage {
   ControlPage& operator=(ControlPage&&) noexcept;
   ~ControlPage();
 
+  /// False for a page made by the default constructor or moved from. On such a page cable_up() says false,
+  /// generation() 0 and refresh() does nothing; announce() and set_cable() must not be called.
   bool is_open() const { return content_ != nullptr; }
   uint32_t n_cables() const { return n_cables_; }
-  /// Whether cable `cable` carries data. A cable that does not exist is not up. No system call.
+  /// Whether cable `cable` carries data. A cable that does not exist is not up. No system call. Acquires what
+  /// refresh() has stored, so that a caller that saw a new generation() sees the cables that came with it or newer
+  /// ones.
   bool cable_up(uint32_t cable) const;
   /// Counts changes (wraps), as of the last refresh.
   uint32_t generation() const;
@@ -47,12 +51,13 @@ class ControlPage {
 
  private:
   struct Content;
+  /// `content` must not be null: its number of cables is the page's for good.
   explicit ControlPage(std::unique_ptr<Content> content);
   /// The file's words; throws if it is no longer the page that was opened.
   std::vector<uint32_t> read_whole() const;
 
-  std::unique_ptr<Content> content_;
-  uint32_t n_cables_ = 0;  // as checked when opened: a later scribble over the file can't widen our reach
+  std::unique_ptr<Content> content_;  // on the heap: a mutex and atomics can't move, but the page may
+  uint32_t n_cables_ = 0;             // as checked when opened: a later scribble over the file can't widen our reach
 };
 
 }  // namespace ringbolt::cluster

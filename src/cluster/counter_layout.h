@@ -10,12 +10,15 @@
 
 // The file: one block that says what it is, then blocks of numbers, each written by one process at a time. A counter is
 // the sum over all blocks, and no number in them ever falls: a block that outlives its process goes on counting for the
-// next one.
+// next one. The magic is 8 bytes with the end of the literal. 16,384 blocks of 4 KiB limit a file to 64 MiB: whatever
+// is longer is taken for a damaged file and not read.
 #define RINGBOLT_COUNTER_MAGIC "RBCNT1\0"
 #define RINGBOLT_COUNTER_BLOCK_BYTES 4096
 #define RINGBOLT_COUNTER_MAX_BLOCKS 16384
 
-// A block, in words of 8 bytes: one line of 64 bytes for its owner, some shared words, and then the cells.
+// A block, in words of 8 bytes: one line of 64 bytes for its owner, some shared words, and then the cells. Word 0 is
+// the owner's pid, for people; word 1 says whether the owner counts for a peer's port (CounterPage::Port). The rest
+// of that line is zero. Changing any of these numbers needs a new magic.
 #define RINGBOLT_COUNTER_PEERS_AT 1
 #define RINGBOLT_COUNTER_SHARED_AT 8
 #define RINGBOLT_COUNTER_SHARED_WORDS 56
@@ -23,7 +26,8 @@
 #define RINGBOLT_COUNTER_LANE_WORDS 8
 #define RINGBOLT_COUNTER_CELLS 28
 
-/// Words of a lane. A cell is what one queue pair counts in: two lanes, one under each of its locks.
+/// Words of a lane. A cell is what one queue pair counts in: two lanes, one under each of its locks. The values are
+/// places in the file: append only, as files outlive the programs that wrote them.
 enum RingboltLaneWord {
   kLaneXmitWords,  ///< words of 4 bytes that left the port
   kLaneXmitPackets,
@@ -35,44 +39,45 @@ enum RingboltLaneWord {
   kLaneRxAtomics,
 };
 
-/// Words of a block that any thread of its process may add to: what happens seldom.
+/// Words of a block that any thread of its process may add to: what happens seldom. Places in the file as well:
+/// append only, before kSharedWords.
 enum RingboltSharedWord {
   kSharedXmitWords,  ///< as in a lane, of what belongs to no queue pair of a program
   kSharedXmitPackets,
   kSharedRcvWords,
   kSharedRcvPackets,
-  kSharedRcvErrors,
-  kSharedRcvConstraintErrors,
-  kSharedXmitDiscards,
-  kSharedXmitWait,
-  kSharedLinkDowned,
-  kSharedDuplicateRequest,
-  kSharedOutOfSequence,
-  kSharedOutOfBuffer,
-  kSharedSentRnr,
-  kSharedReceivedRnr,
-  kSharedSequenceNak,
-  kSharedImpliedNak,
-  kSharedAckTimeout,
-  kSharedResent,
-  kSharedProbes,
-  kSharedRetryExceeded,
+  kSharedRcvErrors,            ///< packets with a wrong ICRC, without sense, or for a full inbox
+  kSharedRcvConstraintErrors,  ///< packets of a foreign P_Key
+  kSharedXmitDiscards,         ///< packets that could not leave
+  kSharedXmitWait,             ///< microseconds that packets waited for room in the socket
+  kSharedLinkDowned,           ///< times that `ringbolt cut` pulled the cable
+  kSharedDuplicateRequest,     ///< requests that had been executed already
+  kSharedOutOfSequence,        ///< requests before an earlier one; of UC: messages given up for a gap
+  kSharedOutOfBuffer,          ///< messages that found no receive, and were turned away
+  kSharedSentRnr,              ///< RNR NAKs that we sent
+  kSharedReceivedRnr,          ///< and those that we got
+  kSharedSequenceNak,          ///< NAKs of a wrong sequence that came
+  kSharedImpliedNak,           ///< gaps among answers
+  kSharedAckTimeout,           ///< times that the transport timer ran out
+  kSharedResent,               ///< requests sent again
+  kSharedProbes,               ///< early questions to a peer of our own what it lacks
+  kSharedRetryExceeded,        ///< sends that completed with that status; as the next
   kSharedRnrRetryExceeded,
-  kSharedRequestError,
-  kSharedRequestFlush,
+  kSharedRequestError,  ///< sends that completed with an error other than a flush
+  kSharedRequestFlush,  ///< with a flush
   kSharedRequestRemoteAccess,
   kSharedRequestRemoteInvalid,
-  kSharedReceiveError,
+  kSharedReceiveError,  ///< receives likewise
   kSharedReceiveFlush,
-  kSharedReceiveLength,
-  kSharedReceiveAccess,
+  kSharedReceiveLength,  ///< receives that were too short
+  kSharedReceiveAccess,  ///< peers' accesses that were refused
   kSharedWrongIcrc,
-  kSharedRcvDrops,
-  kSharedPulled,
-  kSharedWords,
+  kSharedRcvDrops,  ///< packets that came and were used by nobody
+  kSharedPulled,    ///< SENDs read in the peer's own memory, in one copy
+  kSharedWords,     ///< how many there are
 };
 
-/// All blocks added up.
+/// All blocks added up. Sums wrap at 2^64. lanes[0] is what counts under send locks, lanes[1] under receive locks.
 struct RingboltCounterSum {
   uint64_t shared[RINGBOLT_COUNTER_SHARED_WORDS];
   uint64_t lanes[2][RINGBOLT_COUNTER_LANE_WORDS];
@@ -88,6 +93,8 @@ struct RingboltCounter {
   int shared_word;
 };
 
+// `counters` has the names of IBTA's PortCounters attributes as the kernel's drivers/infiniband/core/sysfs.c spells
+// them; `hw_counters` those of rdma_rxe, mlx5 and EFA, so that tools made for those find them.
 static const struct RingboltCounter kRingboltCounters[] = {
     {"counters", "port_xmit_data", kLaneXmitWords, 3, kSharedXmitWords},
     {"counters", "port_rcv_data", kLaneRcvWords, 3, kSharedRcvWords},
@@ -148,7 +155,7 @@ static const struct RingboltCounter kRingboltCounters[] = {
 };
 #define RINGBOLT_COUNTERS (sizeof kRingboltCounters / sizeof kRingboltCounters[0])
 
-/// The counter of that folder and name, or null.
+/// The counter of that folder and name, or null. Points into a table that lives as long as the program.
 static inline const struct RingboltCounter* ringbolt_find_counter(const char* folder, const char* name) {
   for (size_t i = 0; i < RINGBOLT_COUNTERS; ++i) {
     if (strcmp(kRingboltCounters[i].name, name) == 0 && strcmp(kRingboltCounters[i].folder, folder) == 0) {
@@ -158,7 +165,8 @@ static inline const struct RingboltCounter* ringbolt_find_counter(const char* fo
   return NULL;
 }
 
-/// Adds the block at `words`, RINGBOLT_COUNTER_BLOCK_BYTES long.
+/// Adds the block at `words`, RINGBOLT_COUNTER_BLOCK_BYTES long. `words` may not be a live mapping of another
+/// process' block: this reads plain words, and only a copy taken through the kernel is free of races.
 static inline void ringbolt_add_block(const uint64_t* words, struct RingboltCounterSum* sum) {
   for (size_t i = 0; i < RINGBOLT_COUNTER_SHARED_WORDS; ++i) {
     sum->shared[i] += words[RINGBOLT_COUNTER_SHARED_AT + i];

@@ -20,6 +20,7 @@ namespace ringbolt::cluster {
 struct alignas(64) CounterLane {
   std::array<uint64_t, RINGBOLT_COUNTER_LANE_WORDS> words{};
 
+  /// Under the lane's lock only (CounterCell), or two additions at once lose one.
   void add(RingboltLaneWord word, uint64_t count) { words[word] += count; }
 };
 
@@ -37,8 +38,8 @@ class CounterPage {
   /// Whose the port is: this process' own, or a peer's, for which it counts too.
   enum class Port : uint8_t { own, peers };
   /// Makes the file, with mode 0600, if it is missing, and takes a block. Throws base::Error naming the path: EINVAL
-  /// for a file that is none of ours, else what open, lock or space refuse. `page_bytes` is that of the system's memory;
-  /// tests name greater ones.
+  /// for a file that is none of ours, else what open, lock or space refuse. `page_bytes` is that of the system's
+  /// memory; tests name greater ones.
   static std::shared_ptr<CounterPage> open(const std::string& path, Port port = Port::own, size_t page_bytes = 0);
   /// A block, and the memory that was mapped for it.
   struct MappedBlock {
@@ -56,6 +57,8 @@ class CounterPage {
   /// Takes a further block if need be, which costs system calls; without space it counts in own memory.
   /// Throws std::bad_alloc.
   CounterCell& take();
+  /// Any thread may call it; allocates nothing, so it never fails. The next take() may hand the same cell out again,
+  /// with its numbers as they are.
   void give_back(CounterCell& cell);
 
   /// Adds to what happens seldom. Never blocks.
@@ -63,14 +66,19 @@ class CounterPage {
 
  private:
   CounterPage() = default;
+  /// Locks and maps the next block that no other process has. Without one: `words` null, and errno says why.
   MappedBlock map_block() RINGBOLT_REQUIRES(mutex_);
+  /// Takes over the mapping until the page ends, and makes its cells free. Memory for that must have been reserved
+  /// where a throw would leak the mapping.
   void adopt(const MappedBlock& block) RINGBOLT_REQUIRES(mutex_);
 
   base::UniqueFd file_;  // the locks live as long as it
   Port port_ = Port::own;
   size_t page_bytes_ = RINGBOLT_COUNTER_BLOCK_BYTES;
+  // Of the first block, set before anybody else knows the page: so add() reads it without the lock.
   std::atomic<uint64_t>* shared_ = nullptr;
   base::Mutex mutex_;
+  // Blocks below it are ours or were others' when we looked; block 0 is the head. It only rises.
   uint64_t next_block_ RINGBOLT_GUARDED_BY(mutex_) = 1;
   std::vector<MappedBlock> blocks_ RINGBOLT_GUARDED_BY(mutex_);
   std::vector<CounterCell*> free_ RINGBOLT_GUARDED_BY(mutex_);

@@ -24,12 +24,14 @@ std::optional<uint8_t> parse_prefix(std::string_view text, unsigned most) {
   return bits;
 }
 
+// `bits` is 128 at most, and both have as many.
 bool has_equal_bits(const uint8_t* a, const uint8_t* b, unsigned bits) {
   const size_t whole = bits / 8;
   if (!std::equal(a, a + whole, b)) {
     return false;
   }
   const unsigned rest = bits % 8;
+  // `whole` is 16 only when `rest` is 0: no byte beyond the address is read.
   return rest == 0 || ((a[whole] ^ b[whole]) >> (8 - rest)) == 0;
 }
 
@@ -49,6 +51,7 @@ std::optional<IpAddress> IpAddress::parse(std::string_view text) {
   const size_t slash = text.find('/');
   char plain[INET6_ADDRSTRLEN] = {};
   const size_t length = std::min(slash, text.size());
+  // inet_pton() wants a string that ends: INET6_ADDRSTRLEN holds the longest address.
   if (length == 0 || length >= sizeof plain) {
     return std::nullopt;
   }
@@ -57,12 +60,14 @@ std::optional<IpAddress> IpAddress::parse(std::string_view text) {
   in_addr ipv4{};
   const bool is_ipv4 = ::inet_pton(AF_INET, plain, &ipv4) == 1;
   if (is_ipv4) {
+    // The prefix is set below, once its bound is known.
     address = from_ipv4(ntohl(ipv4.s_addr), 0);
   } else if (::inet_pton(AF_INET6, plain, address.bytes.data()) != 1 || address.is_ipv4()) {
     return std::nullopt;  // an IPv4 address has one way to be written
   }
   const unsigned most = is_ipv4 ? kIpv4Bits : kIpv6Bits;
   const std::optional<uint8_t> bits =
+      // A second '/' or a sign makes parse_prefix() refuse.
       slash == std::string_view::npos ? static_cast<uint8_t>(most) : parse_prefix(text.substr(slash + 1), most);
   if (!bits) {
     return std::nullopt;

@@ -7,10 +7,14 @@ namespace ringbolt::cluster {
 
 /// The address plan gives a node the third byte of 127.77.<node>.<port number>, a port the fourth.
 inline constexpr uint32_t kMaxNodes = 250;
+// With kFirstPortNumber added, a port's number is 251 at most: a byte, and never 255, which could be read as
+// broadcast.
 inline constexpr uint32_t kMaxPortsPerNode = 250;
+// A full mesh of the largest cluster.
 inline constexpr uint32_t kMaxCables = kMaxNodes * (kMaxNodes - 1) / 2;
 /// Numbers of a plan's cables: each is a /30 of a /16 (docs/plan.md).
 inline constexpr uint32_t kMaxCableId = (1U << 14U) - 1;
+// Gbit/s, as declared; the default is what cables of Thunderbolt 3 and 4 are sold as.
 inline constexpr uint32_t kMaxSpeedGbps = 10'000;
 inline constexpr uint32_t kDefaultSpeedGbps = 40;
 inline constexpr size_t kMaxNameBytes = 32;

@@ -8,11 +8,13 @@
 namespace ringbolt::cluster {
 namespace {
 
+// Host order; 0 for a port of an interface without an IPv4 address.
 uint32_t ipv4_of(const Cluster& cluster, const CableEnd& end) {
   return cluster.kind == Kind::emulated ? port_ipv4(end.node, end.port)
                                         : first_ipv4(cluster.nodes[end.node].ports[end.port]);
 }
 
+// As seen from `here`; `there` is the other end of the same cable, or the same port of a loopback plug.
 PortSpec port_spec(const Cluster& cluster, uint32_t cable_index, const CableEnd& here, const CableEnd& there) {
   PortSpec port;
   port.device = cluster.nodes[here.node].ports[here.port].name;
@@ -27,6 +29,7 @@ PortSpec port_spec(const Cluster& cluster, uint32_t cable_index, const CableEnd&
   if (cluster.kind != Kind::emulated) {
     port.netdev = cluster.nodes[here.node].ports[here.port].netdev;
     port.stream = cluster.nodes[here.node].ports[here.port].stream;
+    // Callers have checked: with_found_addresses() or check_netdevs() of cluster_file.cpp.
     RINGBOLT_ASSERT(port.netdev.empty() != port.stream.empty());
     if (!port.stream.empty()) {
       port.ipv4 = stream_ipv4(port.guid);
@@ -54,10 +57,12 @@ NodeSpec node_spec(const Cluster& cluster, uint32_t node) {
     if (cable.a.node == node) {
       spec.ports.push_back(port_spec(cluster, index, cable.a, cable.b));
     }
+    // A loopback plug is one port, not two; a cable between two ports of one node is two.
     if (cable.b.node == node && cable.a != cable.b) {
       spec.ports.push_back(port_spec(cluster, index, cable.b, cable.a));
     }
   }
+  // Within a node GUIDs differ in their last byte alone, which is the port number.
   std::sort(spec.ports.begin(), spec.ports.end(),
             [](const PortSpec& left, const PortSpec& right) { return left.guid < right.guid; });  // by port number
   return spec;

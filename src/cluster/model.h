@@ -18,7 +18,8 @@ struct CableEnd {
   friend bool operator==(const CableEnd&, const CableEnd&) = default;
 };
 
-/// A cable between two ports. With a == b it is a loopback plug: the port reaches itself.
+/// A cable between two ports. With a == b it is a loopback plug: the port reaches itself. Speeds in Gbit/s and
+/// Mbit/s, for each direction.
 struct Cable {
   CableEnd a;
   CableEnd b;
@@ -56,7 +57,9 @@ enum class Kind : uint8_t {
 /// "emulated", "netns" or "hosts". Thread-safe.
 const char* kind_text(Kind kind);
 
-/// A whole cluster as a value. Node, port and cable numbers are indices into these vectors.
+/// A whole cluster as a value. Node, port and cable numbers are indices into these vectors. Functions that take one
+/// assume what parse_cluster() checks: every end exists, no port has two cables, names are unique and pass names.h.
+/// Whoever builds one otherwise keeps to that.
 struct Cluster {
   std::string name;
   std::vector<Node> nodes;

@@ -16,6 +16,7 @@ namespace ringbolt::cluster {
 namespace {
 
 template <class T>
+// All of `text`, in `base`; nothing if it does not fit into T. No sign, no "0x", no blank.
 std::optional<T> whole_number(std::string_view text, int base) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -25,12 +26,15 @@ std::optional<T> whole_number(std::string_view text, int base) {
   return value;
 }
 
-/// The words of one line, taken in order. The first refusal sticks; later reads give zeros.
+/// The words of one line, taken in order. The first refusal sticks; later reads give zeros. Words are views into the
+/// line that the constructor was given, which must outlive them.
 class Words {
  public:
   Words(std::string_view line, size_t line_number) : rest_(line), line_number_(line_number) {}
 
+  // `what` completes "... is missing". Empty after the last word: every caller refuses an empty word.
   std::string_view next(std::string_view what) {
+    // One space exactly: two in a row give an empty word, which is a refusal.
     const size_t space = rest_.find(' ');
     const std::string_view word = rest_.substr(0, space);
     rest_ = space == std::string_view::npos ? std::string_view{} : rest_.substr(space + 1);
@@ -46,18 +50,22 @@ class Words {
     }
   }
 
+  // Bounds are inclusive.
   uint32_t number(std::string_view what, uint32_t least, uint32_t most) {
     const std::optional<uint32_t> value = whole_number<uint32_t>(next(what), 10);
     if (!value || *value < least || *value > most) {
       complain(fmt::format("{} is not a number from {} to {}", what, least, most));
+      // A value in range, so that callers may go on to the end of the line and refuse there.
       return least;
     }
     return *value;
   }
 
+  // 0 is no GUID: it stands for "none" elsewhere.
   uint64_t guid(std::string_view what) {
     const std::string_view word = next(what);
     std::optional<uint64_t> value;
+    // 18: "0x" and 16 digits. from_chars() takes no sign for an unsigned number.
     if (word.size() == 18 && word.substr(0, 2) == "0x") {
       value = whole_number<uint64_t>(word.substr(2), 16);
     }
@@ -72,6 +80,7 @@ class Words {
     std::string_view word = next(what);
     uint32_t address = 0;
     for (int byte = 0; byte < 4; ++byte) {
+      // By hand, not with inet_pton(): the word is a view without an end.
       const size_t dot = byte < 3 ? word.find('.') : word.size();
       const std::optional<uint8_t> value =
           dot == std::string_view::npos ? std::nullopt : whole_number<uint8_t>(word.substr(0, dot), 10);
@@ -100,6 +109,7 @@ class Words {
     if (!is_stream_text(word)) {
       complain(fmt::format("the stream is not 1 to {} printable letters without quotes and ;", kMaxStreamBytes));
     }
+    // Cut all the same: a refused line must not make us copy much.
     return std::string(word.substr(0, kMaxStreamBytes));
   }
 
@@ -107,6 +117,8 @@ class Words {
     keyword("netdev");
     const std::string_view word = next("the interface");
     if (!is_netdev_name(word)) {
+      // A name from a file reaches the kernel and folders of /sys: hence the check here too, though `ringbolt up`
+      // made it.
       complain(fmt::format("the interface is not 1 to {} of [A-Za-z0-9_.-], or is \"lo\"", kMaxNetdevBytes));
     }
     return std::string(word.substr(0, kMaxNetdevBytes));
@@ -133,12 +145,14 @@ class Words {
     return std::string(word.substr(0, kMaxNameBytes));
   }
 
+  // The first one is kept, which is the leftmost of the line.
   void complain(std::string problem) {
     if (!problem_) {
       problem_ = ParseError{line_number_, std::move(problem)};
     }
   }
 
+  // The first complaint of the line; none: the line was good. Values that were read before it may be used only then.
   std::optional<ParseError> finish() {
     if (!rest_.empty()) {
       complain("unexpected words at the end");
@@ -152,8 +166,10 @@ class Words {
   std::optional<ParseError> problem_;
 };
 
+// 127.0.0.0/8 (RFC 1122, 3.2.1.3).
 bool is_loopback(uint32_t ipv4) { return ipv4 >> 24U == 127; }
 
+// The order of docs/cluster.md. All is read even after a complaint: words has the first one.
 PortSpec read_port(Words& words, uint32_t n_cables) {
   PortSpec port;
   words.keyword("port");
@@ -163,6 +179,7 @@ PortSpec read_port(Words& words, uint32_t n_cables) {
   words.keyword("addr");
   port.ipv4 = words.ipv4("the address");
   words.keyword("cable");
+  // n_cables is at least 1: a head that says else was refused.
   port.cable = words.number("the cable", 0, n_cables - 1);
   words.keyword("speed_gbps");
   port.speed_gbps = words.number("the speed", 1, kMaxSpeedGbps);
@@ -177,6 +194,7 @@ PortSpec read_port(Words& words, uint32_t n_cables) {
   words.carrier(port);
   const bool is_emulated = port.netdev.empty() && port.stream.empty();
   for (const uint32_t address : {port.ipv4, port.peer_ipv4}) {
+    // Emulated ports never reach a network; those of interfaces must not look as if they were emulated.
     if (is_emulated && !is_loopback(address)) {
       words.complain(fmt::format("address {} is not in 127.0.0.0/8", ipv4_text(address)));
     } else if (!is_emulated && is_loopback(address)) {
@@ -197,9 +215,11 @@ bool is_cable_free(const NodeSpec& spec, const PortSpec& port) {
       }
     }
   }
+  // One use so far, the other end, which names this port as its peer; a loopback plug has no other end here.
   return uses <= 1;
 }
 
+// What is wrong with `port` beside those that were read before; nothing: it may be added.
 std::optional<std::string> clash(const NodeSpec& spec, const PortSpec& port) {
   for (const PortSpec& other : spec.ports) {
     if (other.device == port.device) {
@@ -217,6 +237,7 @@ std::optional<std::string> clash(const NodeSpec& spec, const PortSpec& port) {
     if (!port.netdev.empty() && other.netdev == port.netdev) {
       return fmt::format("interface {} of {} and {} is the same", port.netdev, other.device, port.device);
     }
+    // 0: an interface without an IPv4 address; several may be so.
     if (other.ipv4 == port.ipv4 && port.ipv4 != 0) {
       return fmt::format("address {} of {} and {} is the same", ipv4_text(port.ipv4), other.device, port.device);
     }
@@ -227,8 +248,10 @@ std::optional<std::string> clash(const NodeSpec& spec, const PortSpec& port) {
   return std::nullopt;
 }
 
+// `number` is that of the line, from 1.
 std::optional<ParseError> read_head(std::string_view line, size_t number, NodeSpec& spec) {
   Words words(line, number);
+  // Lines 1 to 3, in this order (docs/cluster.md, "node files").
   switch (number) {
     case 1:
       words.keyword("ringbolt-node");
@@ -270,6 +293,7 @@ std::optional<ParseError> read_overlay(std::string_view line, size_t number, Nod
   if (spec.n_overlay_nodes != 0) {
     words.complain("the overlay is named twice");
   }
+  // This node is one of them, so that there are more than its index.
   spec.n_overlay_nodes = words.number("the number of nodes", spec.node + 1, kMaxNodes);
   return words.finish();
 }
@@ -299,6 +323,7 @@ Parsed<NodeSpec> parse_node(std::string_view text) {
       }
       continue;
     }
+    // Checked before the line is read: clash() is quadratic.
     if (spec.ports.size() == kMaxPortsPerNode) {
       return refuse(number, fmt::format("more than {} ports", kMaxPortsPerNode));
     }
@@ -318,6 +343,7 @@ Parsed<NodeSpec> parse_node(std::string_view text) {
   return spec;
 }
 
+// `spec` must be one that parse_node() would take: nothing is checked here.
 std::string emit_node(const NodeSpec& spec) {
   std::string text = fmt::format("ringbolt-node 1\ncluster {} cables {}\nnode {} name {}{}{}\n", spec.cluster,
                                  spec.n_cables, spec.node, spec.name, spec.like.empty() ? "" : " like ", spec.like);
@@ -336,6 +362,7 @@ std::string emit_node(const NodeSpec& spec) {
 
 NodeSpec load_node(const std::string& path) {
   const std::string text = read_file(path, kMaxNodeFileBytes);
+  // A node file is made by `ringbolt up`, never by hand: the remedy is to make it anew.
   Parsed<NodeSpec> spec = parse_node(text);
   if (!spec) {
     throw base::Error(EINVAL, spec.error().text(), path, "make the cluster anew: ringbolt down, then ringbolt up");

@@ -26,14 +26,15 @@ struct PortSpec {
   friend bool operator==(const PortSpec&, const PortSpec&) = default;
 };
 
-/// What a process on a node knows of its cluster: its own ports. The text form is docs/cluster.md, "node files".
+/// What a process on a node knows of its cluster: its own ports. The text form is docs/cluster.md, "node files". In
+/// shape and limits what parse_node() has checked; a value, owned by whoever loaded it.
 struct NodeSpec {
   std::string cluster;
   uint32_t n_cables = 0;  ///< of the whole cluster; the control page has as many
   uint32_t node = 0;
   std::string name;
-  std::vector<PortSpec> ports;  ///< all with a netdev, all with a stream, or none with either
-  std::string like = {};        ///< profile of its devices; empty: none
+  std::vector<PortSpec> ports;   ///< all with a netdev, all with a stream, or none with either
+  std::string like = {};         ///< profile of its devices; empty: none
   uint32_t n_overlay_nodes = 0;  ///< that ringbolt0 leads to, this one among them; 0: there is none
 
   bool has_netdevs() const { return !ports.empty() && !ports.front().netdev.empty(); }
@@ -45,13 +46,15 @@ struct NodeSpec {
 };
 
 /// Reads the text of a node file. Any bytes are safe to pass. Refuses what emit_node() would not write: unknown
-/// words, numbers out of range, duplicate devices, GUIDs, addresses or cables. Thread-safe.
+/// words, numbers out of range, duplicate devices, GUIDs, addresses or cables. Thread-safe. Errors name the line,
+/// counted from 1; 0: the text as a whole.
 Parsed<NodeSpec> parse_node(std::string_view text);
 
 /// Writes the text that parse_node() reads. Thread-safe.
 std::string emit_node(const NodeSpec& spec);
 
 /// parse_node() of the file at `path`. Throws base::Error that names the file, the line and the remedy. Thread-safe.
+/// EINVAL for a text that is refused, else the errno of open or read, EFBIG beyond kMaxNodeFileBytes.
 NodeSpec load_node(const std::string& path);
 
 }  // namespace ringbolt::cluster

@@ -29,7 +29,9 @@ std::string read_file(const std::string& path, size_t most_bytes) {
   if (!S_ISREG(status.st_mode)) {
     throw base::Error(S_ISDIR(status.st_mode) ? EISDIR : EINVAL, "read", path, "give a regular file");
   }
+  // st_size is not believed: the file may grow or shrink meanwhile, and /proc says 0.
   std::string bytes;
+  // At most one step more than `most_bytes` is ever held.
   while (bytes.size() <= most_bytes) {
     constexpr size_t kStepBytes = 65536;
     const size_t had = bytes.size();
@@ -57,6 +59,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 void write_new_file(const std::string& path, std::string_view bytes) {
+  // O_EXCL: it replaces nothing and follows no link, and of two that make it at once one fails.
   base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.is_open()) {
     throw base::Error(errno, "create", path);
@@ -65,6 +68,7 @@ void write_new_file(const std::string& path, std::string_view bytes) {
     const ssize_t put = ::write(fd.get(), bytes.data(), bytes.size());
     if (put < 0 && errno != EINTR) {
       const int error = errno;
+      // Ours by O_EXCL, unless somebody has replaced it since: the folder is private.
       ::unlink(path.c_str());
       throw base::Error(error, "write", path, error == ENOSPC ? "make room on that file system" : "");
     }

@@ -35,6 +35,7 @@ std::string choose_root() {
   if (!root.empty() && root.front() == '/' && is_folder(root)) {
     return root + "/ringbolt";
   }
+  // Anyone may make that folder first: check_private_dir() then refuses it, as it belongs to somebody else.
   return fmt::format("/tmp/ringbolt-{}", ::geteuid());
 }
 
@@ -50,6 +51,7 @@ RuntimeDir RuntimeDir::at(const std::string& root) {
   if (path.empty() || path.front() != '/') {
     throw base::Error(EINVAL, "runtime folder", "\"" + root + "\"", "RINGBOLT_RUNTIME_DIR must be an absolute path");
   }
+  // Checked even if it was there: an older version or a person may have made it with another mode.
   make_private_dir(path);
   return RuntimeDir(path);
 }
@@ -67,6 +69,8 @@ std::string RuntimeDir::make_network_slots() const {
     throw base::Error(errno, "identify the network namespace", kNamespace, "is /proc mounted?");
   }
   make_private_dir(default_dir());
+  // The inode names a namespace as long as it lives (namespaces(7)); a later one with the same number finds slots
+  // that nobody holds.
   const std::string path = fmt::format("{}/net-{}", default_dir(), status.st_ino);
   make_private_dir(path);
   return path;
@@ -83,6 +87,7 @@ void make_private_dir(const std::string& path) {
 
 void check_private_dir(const std::string& path) {
   struct stat status {};
+  // lstat, not stat: a symbolic link of somebody else's could be turned elsewhere after this look.
   if (::lstat(path.c_str(), &status) != 0) {
     throw base::Error(errno, "lstat", path, kElsewhere);
   }
@@ -94,6 +99,7 @@ void check_private_dir(const std::string& path) {
     throw base::Error(EPERM, fmt::format("belongs to uid {}, not to uid {}", status.st_uid, ::geteuid()), path,
                       kElsewhere);
   }
+  // Nobody else can enter, so that what is inside needs no checks of its own.
   if ((status.st_mode & 077U) != 0) {
     throw base::Error(EPERM, fmt::format("others may enter it (mode {:04o})", status.st_mode & 07777U), path,
                       fmt::format("chmod 700 {}, or {}", path, kElsewhere));

@@ -12,9 +12,10 @@ namespace ringbolt::cluster {
 class RuntimeDir {
  public:
   /// $RINGBOLT_RUNTIME_DIR, else $XDG_RUNTIME_DIR/ringbolt (if $XDG_RUNTIME_DIR is a folder), else
-  /// /tmp/ringbolt-<uid>. Makes it if it is missing, then checks it. Throws base::Error naming path and remedy.
+  /// /tmp/ringbolt-<uid>. Makes it if it is missing, then checks it. Throws base::Error naming path and remedy. Reads
+  /// the environment: not beside a setenv() of another thread.
   static RuntimeDir from_environment();
-  /// The same for a given absolute path.
+  /// The same for a given absolute path. EINVAL for a path that is not absolute; else as make_private_dir().
   static RuntimeDir at(const std::string& root);
 
   const std::string& root() const { return root_; }
@@ -60,9 +61,12 @@ class RuntimeDir {
 };
 
 /// Makes `path` with mode 0700 if it is missing, then check_private_dir(). The parent must exist. Throws base::Error.
+/// Two processes may make it at once: the loser finds it there and only checks it. Folders above `path` are the
+/// caller's to trust: only the last part is looked at for a symbolic link.
 void make_private_dir(const std::string& path);
 
 /// Throws base::Error, naming path and remedy, unless `path` is a folder of this user's that nobody else may enter.
+/// ENOTDIR for a file or symbolic link, EPERM for a wrong owner or mode, else what lstat says.
 void check_private_dir(const std::string& path);
 
 }  // namespace ringbolt::cluster

@@ -49,6 +49,7 @@ std::vector<StreamRail> match_rails(const StreamPair& pair) {
   Streams left;
   for (const auto& [name, streams] : here) {
     const auto others = there.find(name);
+    // Of one name but different numbers: nobody can say which belong together by name alone.
     if (others == there.end() || others->second.size() != streams.size()) {
       left.insert(left.end(), streams.begin(), streams.end());
       continue;
@@ -59,6 +60,7 @@ std::vector<StreamRail> match_rails(const StreamPair& pair) {
   }
   for (const ThunderboltStream& stream : left) {
     for (const auto& [name, others] : there) {
+      // Over several links, ids that match may be of different ones.
       if (pair.first.peers.size() == 1 && face_each_other(stream, others.front())) {
         rails.emplace_back(stream, others.front());
         there.erase(name);

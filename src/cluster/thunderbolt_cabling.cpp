@@ -16,7 +16,8 @@ std::string peer_text(const ThunderboltPeer& peer) {
   return peer.device_name.empty() ? peer.unique_id : fmt::format("\"{}\" ({})", peer.device_name, peer.unique_id);
 }
 
-/// Works through all machines; the parts of find_stream_cables() that share what was found.
+/// Works through all machines; the parts of find_stream_cables() that share what was found. Borrows `hosts`; used
+/// once, by one thread. Finds all problems rather than the first: a person then fixes them in one go.
 class Cabler {
  public:
   explicit Cabler(const std::vector<HostThunderbolt>& hosts) : hosts_(hosts), is_usable_(hosts.size(), false) {}
@@ -30,13 +31,14 @@ class Cabler {
     for (uint32_t host = 0; host < hosts_.size(); ++host) {
       sort_peers(host);
     }
+    // A map: cables come in the order of identifiers, so that two runs on the same machines give the same cluster.
     for (const auto& [ids, pair] : pairs_) {
       lay_cable(pair);
     }
     for (uint32_t host = 0; host < hosts_.size(); ++host) {
       if (is_usable_[host] && !is_cabled_[host]) {
-        result_.problems.push_back(fmt::format(
-            "{}: found no Thunderbolt cable from it to another of the hosts; {}", name(host), seen_text(host)));
+        result_.problems.push_back(fmt::format("{}: found no Thunderbolt cable from it to another of the hosts; {}",
+                                               name(host), seen_text(host)));
       }
     }
     return std::move(result_);
@@ -58,6 +60,8 @@ class Cabler {
     return text + "; plug in a cable, name the machine at its end among the hosts, or leave this one out";
   }
 
+  // Hosts that can't have streams keep their identifiers: cables to them are then known, and is_seen_by_both() is
+  // quiet.
   void find_owners() {
     is_cabled_.assign(hosts_.size(), false);
     for (uint32_t host = 0; host < hosts_.size(); ++host) {
@@ -81,7 +85,8 @@ class Cabler {
   /// Puts what is cabled to this machine to the pair of routers that it joins.
   void sort_peers(uint32_t host) {
     for (const std::string& stray : look(host).strays) {
-      note(host, stray, "is a stream that no folder in " + look(host).configfs + " names, so that nobody can say where it leads");
+      note(host, stray,
+           "is a stream that no folder in " + look(host).configfs + " names, so that nobody can say where it leads");
     }
     for (const ThunderboltPeer& peer : look(host).peers) {
       const auto owner = owners_.find(peer.unique_id);
@@ -92,10 +97,12 @@ class Cabler {
         }
       } else if (owner == owners_.end()) {
         note(host, place(host, peer),
-             fmt::format("leads to {}, which is none of the hosts: name it among them to use that cable", peer_text(peer)));
+             fmt::format("leads to {}, which is none of the hosts: name it among them to use that cable",
+                         peer_text(peer)));
       } else if (owner->second == host) {
         note(host, place(host, peer), "leads back to the machine itself");
       } else {
+        // One key from both sides. `first` is the host that was named earlier, whichever identifier is smaller.
         StreamPair& pair = pairs_[std::minmax(peer.own_id, peer.unique_id)];
         StreamSide& side = host < owner->second ? pair.first : pair.second;
         side.host = host;
@@ -133,6 +140,8 @@ class Cabler {
     if (!is_seen_by_both(pair)) {
       return;
     }
+    // With rails there may be problems too; the cable is laid all the same, as a caller with problems uses nothing of
+    // it.
     const std::vector<StreamRail> rails = match_rails(pair);
     if (rails.empty()) {
       plan_streams(pair);
@@ -158,6 +167,7 @@ class Cabler {
     for (const ThunderboltStream& rail : rails) {
       stream += (stream.empty() ? "" : "+") + rail.device;
     }
+    // Said here, or parse_node() would refuse it later. An empty one has been complained of in check_file().
     if (!stream.empty() && !is_stream_text(stream)) {
       result_.problems.push_back(
           fmt::format("{}: \"{}\" is more than a port can hold; rmdir some of these streams", name(host), stream));
@@ -173,22 +183,21 @@ class Cabler {
       result_.problems.push_back(fmt::format(
           "{}: stream {} of {} has in_hopid {} and out_hopid {}, but at {} it has {} and {}: what goes out here has to "
           "come in there; rmdir one of them and make it again without ids",
-          name(pair.first.host), rail.first.name, place(pair.first.host, pair.first.peers.front()),
-          rail.first.in_hopid, rail.first.out_hopid, name(pair.second.host), rail.second.in_hopid,
-          rail.second.out_hopid));
+          name(pair.first.host), rail.first.name, place(pair.first.host, pair.first.peers.front()), rail.first.in_hopid,
+          rail.first.out_hopid, name(pair.second.host), rail.second.in_hopid, rail.second.out_hopid));
     }
   }
 
   void check_file(uint32_t host, const ThunderboltStream& stream) {
     if (stream.device.empty()) {
-      result_.problems.push_back(fmt::format(
-          "{}: stream {} is set up as number {}, but there is no /dev/tbstream{}; does udev run there?", name(host),
-          stream.name, stream.index, stream.index));
+      result_.problems.push_back(
+          fmt::format("{}: stream {} is set up as number {}, but there is no /dev/tbstream{}; does udev run there?",
+                      name(host), stream.name, stream.index, stream.index));
     } else if (!stream.may_open) {
-      result_.problems.push_back(fmt::format(
-          "{0}: {1} may not be opened by the user that ssh logs in as; give its group to that user, as in "
-          "/etc/udev/rules.d/70-tbstream.rules: KERNEL==\"tbstream*\", GROUP=\"plugdev\", MODE=\"0660\"",
-          name(host), stream.device));
+      result_.problems.push_back(
+          fmt::format("{0}: {1} may not be opened by the user that ssh logs in as; give its group to that user, as in "
+                      "/etc/udev/rules.d/70-tbstream.rules: KERNEL==\"tbstream*\", GROUP=\"plugdev\", MODE=\"0660\"",
+                      name(host), stream.device));
     } else if (!stream.holder.empty()) {
       result_.problems.push_back(
           fmt::format("{}: {} is busy: {} has it open, and two readers take bytes away from each other; end it",
@@ -198,6 +207,7 @@ class Cabler {
 
   /// What is missing at both ends. The first to get its ids is the one that has some already, else the first host.
   void plan_streams(const StreamPair& pair) {
+    // Who has ids announces them; the other end adopts those. If both asked, their ids might not face each other.
     const bool is_second_first = !has_whole_stream(pair.first) && has_whole_stream(pair.second);
     for (const StreamSide* side : {&pair.first, &pair.second}) {
       const StreamSide& other = side == &pair.first ? pair.second : pair.first;
@@ -210,6 +220,7 @@ class Cabler {
         }
         const auto found = std::ranges::find(peer.streams, kStreamName, &ThunderboltStream::name);
         const bool is_there = found != peer.streams.end();
+        // Set up halfway, by an `up` that ended: the same commands finish it.
         if (!is_there || !is_whole(*found)) {
           result_.setups.push_back({side->host, fmt::format("{}/{}", look(side->host).configfs, peer.service),
                                     std::ranges::find(peer.groups, peer.service) == peer.groups.end(), !is_there,

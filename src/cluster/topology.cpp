@@ -43,6 +43,7 @@ class Wiring {
   Cluster cluster_;
 };
 
+// The second is used by torus alone.
 using Size = std::pair<uint32_t, uint32_t>;
 
 Cluster mesh(Size size) {
@@ -57,6 +58,7 @@ Cluster mesh(Size size) {
 
 Cluster ring(Size size) {
   Wiring wiring(size.first);
+  // Ports before cables: they are numbered by direction, not by the order of the cables.
   for (uint32_t node = 0; node < size.first; ++node) {
     wiring.new_port(node);  // to the next
     wiring.new_port(node);  // to the one before
@@ -108,6 +110,7 @@ Cluster hypercube(Size size) {
   for (uint32_t node = 0; node < n_nodes; ++node) {
     for (uint32_t bit = 0; bit < size.first; ++bit) {
       const uint32_t other = node ^ (1U << bit);
+      // Each cable is met from both of its ends.
       if (node < other) {
         wiring.join(node, other);
       }
@@ -150,6 +153,7 @@ constexpr std::array<Family, 8> kFamilies = {{
     {"line", Shape::kNumber, 2, kMaxNodes, "line:N", line},
     {"star", Shape::kNumber, 2, kMaxNodes, "star:N", star},
     {"torus", Shape::kProduct, 2, kMaxNodes, "torus:AxB", torus},
+    // 2^7 = 128 nodes is the largest below kMaxNodes.
     {"hypercube", Shape::kNumber, 1, 7, "hypercube:D", hypercube},
     {"petersen", Shape::kAlone, 0, 0, "petersen", petersen},
     {"loop", Shape::kAlone, 0, 0, "loop", loop},
@@ -181,6 +185,7 @@ Parsed<Size> parse_size(const Family& family, std::string_view text) {
   const size_t times = text.find('x');
   const std::optional<uint32_t> a = number(text.substr(0, times));
   const std::optional<uint32_t> b = number(times == std::string_view::npos ? "" : text.substr(times + 1));
+  // In 64 bits: the product of two numbers of 32 may not wrap.
   if (!a || !b || *a < family.least || *b < family.least || uint64_t{*a} * *b > family.most) {
     return refuse(0, fmt::format("{} needs two sides of at least {}, as in torus:3x3, and {} nodes at most",
                                  family.usage, family.least, family.most));
@@ -210,6 +215,7 @@ Parsed<Cluster> parse_topology(std::string_view text) {
   }
   Cluster cluster = family->build(size);
   cluster.name = text;
+  // "torus3x3": letters and digits. Leading zeros may make it longer than a name: who makes a cluster checks that.
   cluster.name.erase(std::remove(cluster.name.begin(), cluster.name.end(), ':'), cluster.name.end());
   return cluster;
 }

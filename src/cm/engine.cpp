@@ -11,9 +11,12 @@
 namespace ringbolt::cm {
 namespace {
 
+// 10 bits of slot, 22 of number: as in queue pair numbers, the owner is told by the number alone.
 constexpr unsigned kSlotShift = 22;
 constexpr uint32_t kIdMask = (1U << kSlotShift) - 1;
 
+/// Private data of any length into a field of fixed length: what is too long is cut, what is short is followed by
+/// zeros.
 template <class Target>
 void fill(Target& target, std::span<const std::byte> from) {
   std::copy_n(from.begin(), std::min(from.size(), target.size()), target.begin());
@@ -24,10 +27,12 @@ void fill(Target& target, std::span<const std::byte> from) {
 Engine::Engine(const Seed& seed, const Host& host) : seed_(seed), host_(host), next_id_(seed.random) {}
 
 Connection& Engine::create(const Path& path) {
+  // 4 million connections in one process: the loop below would not end.
   RINGBOLT_ASSERT(connections_.size() < kIdMask);
   Handle id = 0;
   do {
     id = (seed_.slot << kSlotShift) | (next_id_++ & kIdMask);
+    // 0 is "none" in messages and in Handle. Numbers of ended connections come back only after 4 million others.
   } while (id == 0 || connections_.contains(id));
   Connection& made = connections_[id];
   made.id = id;
@@ -50,6 +55,7 @@ size_t Engine::disconnecting() const {
       std::ranges::count_if(connections_, [](const auto& entry) { return entry.second.state == State::dreq_sent; }));
 }
 
+// `connection` is gone afterwards: callers return without touching it.
 void Engine::erase(Connection& connection) {
   stop_tries(connection);
   leave_remote(connection);
@@ -58,7 +64,9 @@ void Engine::erase(Connection& connection) {
 }
 
 void Engine::enter_remote(Connection& connection) {
+  // Overwrites: of two connections that say they have one number the newer is believed.
   by_remote_id_[{connection.remote_guid, connection.remote_id}] = connection.id;
+  // 0 and 1 are those of every port's management, and name no connection.
   if (connection.remote_qpn > wire::kGsiQpn) {
     by_remote_qpn_[{connection.remote_guid, connection.remote_qpn}] = connection.id;
   }
@@ -82,6 +90,7 @@ void Engine::leave_remote(Connection& connection) {
   }
   const auto drop = [&](auto& map, uint32_t number) {
     const auto found = map.find({connection.remote_guid, number});
+    // Another connection may have the number by now.
     if (found != map.end() && found->second == connection.id) {
       map.erase(found);
     }
@@ -91,10 +100,13 @@ void Engine::leave_remote(Connection& connection) {
 }
 
 void Engine::tell(const Connection& connection, Event::Kind kind, int status, const wire::CmMessage& message) {
+  // The passive side's program knows the connection only once it has accepted it; before that it hears of the request
+  // alone.
   const bool is_new = kind == Event::Kind::request || kind == Event::Kind::lookup;
   if (connection.is_orphan || (!connection.is_active && !connection.is_accepted && !is_new)) {
     return;
   }
+  // receive() has reserved room. Elsewhere want of memory is the caller's to hear of.
   events_.push_back({kind, connection.id, connection.listener, status, connection.path, message});
 }
 
@@ -115,6 +127,7 @@ void Engine::note_fetched(Handle request) {
   }
 }
 
+// A second call with the cookie changes the backlog, and forgets how many wait.
 void Engine::listen(const Listener& listener) {
   unlisten(listener.cookie);
   listeners_.push_back(listener);
@@ -136,6 +149,7 @@ void Engine::resend(const Connection& connection) try {
 } catch (const std::bad_alloc&) {
 }
 
+// For what is not repeated by a timer of ours, such as a REJ: `last` stays as it was.
 void Engine::send_once(const Connection& connection, const wire::CmMessage& message) {
   Outgoing out{connection.path, {}};
   wire::emit(wire::CmMad{connection.transaction_id, message}, out.bytes);
@@ -153,6 +167,8 @@ void Engine::send_reject(const Connection& connection, wire::CmAnswered answered
   message.answered = answered;
   message.reason = reason;
   fill(message.private_data, private_data);
+  // The peer has not answered, so it may not know our id: by our GUID it finds what it has of us (InfiniBand
+  // specification, chapter 12.6.7).
   if (reason == wire::kRejTimeout) {
     wire::put_be<uint64_t>(message.info, 0, host_.guid(connection.path.port));
     message.info_length = sizeof(uint64_t);
@@ -160,21 +176,25 @@ void Engine::send_reject(const Connection& connection, wire::CmAnswered answered
   send_once(connection, message);
 }
 
+// Throws std::bad_alloc with nothing left behind.
 Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
   Connection& connection = create(path);
   connection.is_active = true;
   connection.state = State::req_sent;
   connection.local_qpn = request.local_qpn;
   connection.service_id = request.service_id;
+  // Unique among this process' own; answers come under the same.
   connection.transaction_id = uint64_t{seed_.random} << 32 | connection.id;
   request.local_id = connection.id;
   request.local_cm_timeout = request.remote_cm_timeout = kResponseTimeout;
   request.max_cm_retries = kMaxRetries;
   connection.max_retries = kMaxRetries;
+  // The peer's REP may say more; until then our own bound counts.
   connection.lifetime = kPacketLifetime;
   try {
     start_tries(now_ns, connection, active_wait_ns(connection.lifetime));
   } catch (...) {
+    // Without its timer it would never be heard of again.
     connections_.erase(connection.id);
     throw;
   }
@@ -182,6 +202,7 @@ Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
   return connection.id;
 }
 
+// EINVAL: no such connection, or not waiting for it. No errno is set: the callers of the engine do that.
 int Engine::ready(uint64_t, Handle handle) {
   Connection* connection = find(handle);
   if (connection == nullptr) {
@@ -214,10 +235,12 @@ int Engine::accept(uint64_t now_ns, Handle handle, wire::CmRep reply) {
   reply.remote_id = connection->remote_id;
   reply.target_ack_delay = kAckDelay;
   send(*connection, reply);
+  // From the REP on the peer holds a connection that somebody has to end.
   begin_to_stand(*connection);
   return 0;
 }
 
+// By RTU or by data that came before it; both may come, and only the first gets here.
 void Engine::become_established(uint64_t now_ns, Connection& connection) {
   connection.state = State::established;
   tell(connection, Event::Kind::established, 0);
@@ -257,6 +280,7 @@ int Engine::reject(uint64_t, Handle handle, uint16_t reason, std::span<const std
       break;
     case State::rep_sent:
     case State::mra_rep_received:
+      // We have answered already: no message of the peer is the one that is rejected, hence "other".
       send_reject(*connection, wire::CmAnswered::other, reason, private_data);
       break;
     default:
@@ -267,7 +291,9 @@ int Engine::reject(uint64_t, Handle handle, uint16_t reason, std::span<const std
 }
 
 void Engine::send_disconnect(uint64_t now_ns, Connection& connection, bool wants_answer) {
+  // A DREQ begins a transaction of its own; ours, whichever side began the connection.
   connection.transaction_id = uint64_t{seed_.random} << 32 | connection.id;
+  // The passive side goes by what the REQ has asked for.
   const uint64_t wait_ns = connection.is_active ? active_wait_ns(connection.lifetime) : connection.wait_ns;
   if (wants_answer) {
     start_tries(now_ns, connection, wait_ns);  // first: there may be no memory for it
@@ -292,12 +318,14 @@ int Engine::disconnect(uint64_t now_ns, Handle handle) {
   switch (connection->state) {
     case State::rep_sent:
     case State::mra_rep_received:
+      // A DREQ needs an established connection: it leaves as soon as the RTU or data come.
       connection->wants_end = true;
       return 0;
     case State::established:
       send_disconnect(now_ns, *connection, true);
       return 0;
     case State::dreq_received:
+      // The peer has asked already: an answer ends it, no DREQ of ours.
       send_agreement(now_ns, *connection);
       return 0;
     case State::dreq_sent:
@@ -313,6 +341,7 @@ void Engine::destroy(uint64_t now_ns, Handle handle) {
   if (connection == nullptr) {
     return;
   }
+  // First: nothing that follows is told.
   connection->is_orphan = true;
   switch (connection->state) {
     case State::req_sent:
@@ -330,6 +359,7 @@ void Engine::destroy(uint64_t now_ns, Handle handle) {
       send_reject(*connection, wire::CmAnswered::other, wire::kRejConsumer, {});
       break;
     case State::established:
+      // Nobody waits for the answer: should it get lost, the peer asks, and is told that there is none.
       send_disconnect(now_ns, *connection, false);
       return;
     case State::dreq_sent:

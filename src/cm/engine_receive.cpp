@@ -20,6 +20,7 @@ void Engine::receive(uint64_t now_ns, const Arrival& arrival) {
 
 Connection* Engine::find(Handle local_id, uint32_t remote_id) {
   Connection* connection = find(local_id);
+  // Both ids have to fit: one alone may be left from an earlier connection.
   return connection != nullptr && connection->remote_id == remote_id && !is_lookup(connection->state) ? connection
                                                                                                       : nullptr;
 }
@@ -42,6 +43,7 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wir
     }
     return;
   }
+  // The peer has given a queue pair away that we still hold a connection with (a stale connection).
   if (replace_stale(now_ns, reply.local_guid, reply.local_qpn, connection->id)) {
     refuse(arrival, tid, reply.local_id, wire::CmAnswered::rep, wire::kRejStaleConnection, {});
     return;
@@ -119,6 +121,7 @@ void Engine::end_by_reject(uint64_t now_ns, Connection& connection, uint16_t rea
     case State::req_received:
     case State::rep_sent:
     case State::mra_rep_received:
+      // The numbers must not be used again at once, or the next try would be stale, too.
       if (reason == wire::kRejStaleConnection) {
         release_backlog(connection);
         enter_timewait(now_ns, connection);
@@ -131,6 +134,7 @@ void Engine::end_by_reject(uint64_t now_ns, Connection& connection, uint16_t rea
     case State::dreq_sent:
       enter_timewait(now_ns, connection);
       break;
+    // A REJ says nothing to who has ended already.
     default:
       return;
   }
@@ -140,9 +144,11 @@ void Engine::end_by_reject(uint64_t now_ns, Connection& connection, uint16_t rea
 void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmDreq& message) {
   Connection* connection = find(message.remote_id, message.local_id);
   if (connection == nullptr) {
+    // So that the peer's end is not held up by what we have forgotten.
     answer_request(arrival, tid, wire::CmDrep{message.remote_id, message.local_id, {}});
     return;
   }
+  // A DREQ of an earlier connection with the same ids.
   if (message.remote_qpn != connection->local_qpn) {
     return;
   }
@@ -161,6 +167,7 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wir
       return;
   }
   const bool wanted_end = connection->state == State::dreq_sent || connection->wants_end;
+  // The DREP goes under the DREQ's.
   connection->transaction_id = tid;
   stop_tries(*connection);
   connection->state = State::dreq_received;

@@ -10,6 +10,8 @@
 namespace ringbolt::cm {
 namespace {
 
+// The default partition, of which RoCE has no other; the bit tells full members from limited ones (InfiniBand
+// specification, 10.9).
 constexpr uint16_t kDefaultPkey = 0xffff;
 constexpr uint16_t kMembershipBit = 0x8000;
 
@@ -23,6 +25,7 @@ bool matches(const Listener& listener, const Arrival& arrival, uint64_t service_
   return wire::is_ipv4(header.destination) ? listener.is_ipv4 || !listener.is_family_only : !listener.is_ipv4;
 }
 
+// RDMA CM puts the IP addresses in front of the private data (InfiniBand specification, annex A11).
 bool has_ip_header(uint64_t service_id) { return wire::cm_port_space(service_id) != 0; }
 
 }  // namespace
@@ -51,6 +54,7 @@ bool Engine::replace_stale(uint64_t now_ns, uint64_t guid, uint32_t qpn, Handle 
     return false;
   }
   Connection& old = connections_.at(found->second);
+  // In any other state it is on its way to an end already.
   if (old.state == State::established || old.state == State::rep_sent || old.state == State::mra_rep_received) {
     send_disconnect(now_ns, old, true);
   }
@@ -58,6 +62,7 @@ bool Engine::replace_stale(uint64_t now_ns, uint64_t guid, uint32_t qpn, Handle 
 }
 
 Engine::Verdict Engine::judge(const Arrival& arrival, uint64_t service_id, std::span<const std::byte> private_data) {
+  // Told apart, since the peer's program is: no such service, or none at that address.
   const bool is_known =
       std::ranges::any_of(listeners_, [&](const Listener& one) { return one.service_id == service_id; });
   if (!is_known) {
@@ -67,6 +72,7 @@ Engine::Verdict Engine::judge(const Arrival& arrival, uint64_t service_id, std::
   if (has_ip_header(service_id)) {
     const auto parsed = wire::parse_cm_ip_header(private_data.first<wire::kCmIpHeaderBytes>());
     if (!parsed || !host_.is_local(arrival.path.port, parsed->destination) ||
+        // As Linux does: an answer that would leave by another port would not reach the peer's queue pair.
         !host_.routes_back(arrival.path.port, parsed->destination, parsed->source)) {
       return {nullptr, wire::kRejConsumer};
     }
@@ -87,12 +93,14 @@ Engine::Verdict Engine::judge(const Arrival& arrival, uint64_t service_id, std::
 
 void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmReq& request) {
   if (const auto known = by_remote_id_.find({request.local_guid, request.local_id}); known != by_remote_id_.end()) {
+    // by_remote_id_ only names connections that are there: leave_remote() comes before erase().
     const Connection& connection = connections_.at(known->second);
     if (connection.state == State::req_received) {
       send_once(connection, wire::CmMra{connection.id, connection.remote_id, wire::CmAnswered::req, kMraTimeout, {}});
     }
     return;  // a repetition; what answers it is repeated by our own timer
   }
+  // The peer has begun anew, and we have not heard of the end.
   if (replace_stale(now_ns, request.local_guid, request.local_qpn, 0)) {
     refuse(arrival, tid, request.local_id, wire::CmAnswered::req, wire::kRejStaleConnection, {});
     return;
@@ -110,6 +118,7 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wir
            verdict.listener == nullptr ? verdict.reason : wire::kRejConsumer, {});
     return;
   }
+  // Dropped, not refused: the program may fetch some before the peer's next try.
   if (verdict.listener->waiting >= verdict.listener->backlog) {
     return;  // the peer asks again
   }
@@ -124,6 +133,7 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wir
   connection.listener = verdict.listener->cookie;
   connection.wait_ns = code_ns(request.local_cm_timeout);
   connection.max_retries = request.max_cm_retries;
+  // The ACK timeout is about twice the lifetime, which is one more as code.
   connection.lifetime = static_cast<uint8_t>(request.primary.ack_timeout - (request.primary.ack_timeout > 0 ? 1 : 0));
   connection.path.flow_label = request.primary.flow_label;
   connection.is_waiting = true;
@@ -133,6 +143,7 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wir
 }
 
 void Engine::on(uint64_t, const Arrival& arrival, uint64_t tid, const wire::CmSidrReq& question) {
+  // Over all: lookups are rare, and not worth a map of their own.
   for (const auto& [id, known] : connections_) {
     const bool is_passive = known.state == State::lookup_received || known.state == State::lookup_answered;
     if (is_passive && known.remote_id == question.request_id && known.path.remote == arrival.path.remote &&

@@ -18,6 +18,7 @@ constexpr uint64_t kFirstPauseNs = 50'000'000;
 /// Only a connection's first deadline needs memory. Throws std::bad_alloc, and nothing has changed.
 void Engine::set_deadline(Connection& connection, uint64_t deadline_ns) {
   auto entry = timers_.extract({connection.deadline_ns, connection.id});
+  // The node is used again: moving a deadline needs no memory.
   if (deadline_ns != UINT64_MAX && !entry.empty()) {
     entry.value().first = deadline_ns;
     timers_.insert(std::move(entry));
@@ -29,6 +30,7 @@ void Engine::set_deadline(Connection& connection, uint64_t deadline_ns) {
 
 void Engine::start_tries(uint64_t now_ns, Connection& connection, uint64_t wait_ns) {
   connection.wait_ns = wait_ns;
+  // Tries after the first one, which the caller sends.
   connection.tries_left = connection.max_retries;
   connection.early_ns = 0;
   set_deadline(connection, now_ns + next_pause_ns(connection));
@@ -48,6 +50,7 @@ uint64_t Engine::next_pause_ns(Connection& connection) {
 void Engine::enter_timewait(uint64_t now_ns, Connection& connection) {
   leave_remote(connection);
   connection.state = State::timewait;
+  // While packets of it may be under way its numbers are not used.
   set_deadline(connection, now_ns + timewait_ns(static_cast<uint8_t>(connection.lifetime + 1)));
 }
 
@@ -60,9 +63,11 @@ void Engine::become_idle(Connection& connection) {
 
 void Engine::on_timer(uint64_t now_ns) {
   while (!timers_.empty() && timers_.begin()->first <= now_ns) {
+    // erase() takes the timer first.
     Connection& connection = connections_.at(timers_.begin()->second);
     if (connection.state == State::timewait || connection.state == State::lookup_answered) {
       const bool was_lookup = connection.state == State::lookup_answered;
+      // Stops its timer, so that the loop ends.
       become_idle(connection);
       if (connection.is_orphan) {
         erase(connection);
@@ -70,6 +75,7 @@ void Engine::on_timer(uint64_t now_ns) {
         tell(connection, Event::Kind::timewait_exit, 0);
       }
     } else if (connection.tries_left > 0) {
+      // Early tries are free.
       if (connection.early_ns >= connection.wait_ns) {
         --connection.tries_left;
       }
@@ -100,6 +106,7 @@ void Engine::give_up(uint64_t now_ns, Connection& connection) {
 }
 
 void Engine::on_peer_gone(uint64_t now_ns, uint32_t slot) {
+  // Nothing here adds or erases connections: the loop stays good.
   for (auto& [id, connection] : connections_) {
     if (connection.peer_slot == slot) {
       forget_peer(now_ns, connection);
@@ -118,6 +125,7 @@ void Engine::on_peer_lost(uint64_t now_ns, Handle handle) {
 
 void Engine::forget_peer(uint64_t now_ns, Connection& connection) {
   wire::CmRej as_if;
+  // A kernel that destroys what a dead process had sends just that.
   as_if.reason = wire::kRejConsumer;
   switch (connection.state) {
     case State::req_sent:

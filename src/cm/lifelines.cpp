@@ -7,9 +7,11 @@ namespace {
 // stranger, or no datagram gets through; either way silence is not held against it.
 constexpr uint64_t kFirstOfferNs = 20'000'000;
 constexpr uint64_t kNextOfferNs = 100'000'000;  // twice as long each time
+// 0.02 + 0.1 + 0.2 + 0.4 s after the connection stands.
 constexpr uint32_t kOffers = 4;
 // Who connects again soon finds the line standing.
 constexpr uint64_t kIdleLineNs = 5'000'000'000;
+// After that the line is left alone: something between the hosts ends such connections.
 constexpr uint32_t kMaxBroken = 3;
 constexpr uint64_t kMendNs = 100'000'000;
 
@@ -35,6 +37,7 @@ void Lifelines::add(uint64_t now_ns, const Standing& connection) {
   remove(now_ns, connection.handle);
   Connection& made = connections_[connection.handle];
   made.standing = connection;
+  // The passive side answers, so that a line is not agreed on twice.
   if (connection.is_active) {
     set_deadline(connection.handle, made, now_ns + kFirstOfferNs);
   }
@@ -77,9 +80,11 @@ bool Lifelines::receive(uint64_t, const Arrival& arrival) {
   if (found == connections_.end() || found->second.standing.remote_id != said->local_id ||
       found->second.standing.path.remote != arrival.path.remote || said->token == 0 || said->port == 0 ||
       found->second.standing.is_active != said->is_answer) {
+    // An offer all the same: nobody else is to look at it.
     return true;
   }
   Connection& connection = found->second;
+  // The first one counts: a process does not change under a connection.
   if (connection.token == 0) {
     associate(connection, *said);
   }
@@ -88,7 +93,9 @@ bool Lifelines::receive(uint64_t, const Arrival& arrival) {
   }
   if (said->is_answer) {
     set_deadline(found->first, connection, UINT64_MAX);
+    // It is there as long as one of its connections is: see associate(), erase().
     Process& process = processes_.at(connection.token);
+    // A connection with oneself needs no line.
     if (!process.is_called && connection.token != own_) {
       process.is_called = true;
       const Path& path = connection.standing.path;
@@ -101,6 +108,7 @@ bool Lifelines::receive(uint64_t, const Arrival& arrival) {
 void Lifelines::associate(Connection& connection, const wire::LifelineOffer& from) {
   connection.token = from.token;
   Process& process = processes_[from.token];
+  // It may have been about to be forgotten.
   set_deadline(from.token, process, UINT64_MAX);
   process.handles.insert(connection.standing.handle);
   const Path& path = connection.standing.path;
@@ -111,6 +119,7 @@ void Lifelines::on_timer(uint64_t now_ns) {
   while (!timers_.empty() && timers_.begin()->first <= now_ns) {
     const auto [handle, token] = timers_.begin()->second;
     if (handle == 0) {
+      // Only processes without connections have a timer.
       erase(token);
       continue;
     }
@@ -119,6 +128,7 @@ void Lifelines::on_timer(uint64_t now_ns) {
       set_deadline(handle, connection, UINT64_MAX);
       continue;
     }
+    // Before the offer: the loop ends even if that is left out.
     set_deadline(handle, connection, now_ns + (kNextOfferNs << connection.tries));
     ++connection.tries;
     offer(connection, false);

@@ -24,7 +24,8 @@ using Token = uint64_t;
 /// as Engine is. Not thread-safe.
 ///
 /// The active side of a connection offers a line to the passive one, by datagrams that strangers drop; the passive one
-/// answers, and the active one calls. One line serves all connections between two processes.
+/// answers, and the active one calls. One line serves all connections between two processes. Called under the
+/// connection manager's lock, like Engine. Throws std::bad_alloc.
 class Lifelines {
  public:
   /// Where a process can be reached.
@@ -54,20 +55,23 @@ class Lifelines {
 
   Lifelines(Token own, PortAt port_at) : own_(own), port_at_(std::move(port_at)) {}
 
-  /// A connection stands whose peer is on another host, or in another network namespace of ours.
+  /// A connection stands whose peer is on another host, or in another network namespace of ours. One of the same
+  /// handle is replaced.
   void add(uint64_t now_ns, const Standing& connection);
+  /// Of an unknown handle nothing happens. A line that nobody uses any more stays for a while.
   void remove(uint64_t now_ns, Handle handle);
   /// True: it was about lifelines.
   bool receive(uint64_t now_ns, const Arrival& arrival);
   void on_timer(uint64_t now_ns);
   uint64_t next_deadline_ns() const { return timers_.empty() ? UINT64_MAX : timers_.begin()->first; }
 
-  /// The process is dead. Its connections, which are forgotten here.
+  /// The process is dead. Its connections, which are forgotten here. Empty: nothing is known of it.
   std::vector<Handle> take_dead(Token token);
   /// Its line broke, and that says nothing of the process: another one is agreed on, a few times.
   void on_broken(uint64_t now_ns, Token token);
 
   std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
+  /// In order; each is to be carried out once.
   std::vector<Order> take_orders() { return std::exchange(orders_, {}); }
   size_t size() const { return connections_.size(); }
   size_t processes() const { return processes_.size(); }
@@ -81,6 +85,7 @@ class Lifelines {
   };
   struct Process {
     std::set<Handle> handles{};
+    // Only one of two processes calls: the one that was active in the connection that came first.
     bool is_called = false;
     uint32_t broken = 0;
     uint64_t deadline_ns = UINT64_MAX;  ///< for the end of a line that nobody uses

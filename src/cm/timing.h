@@ -5,14 +5,18 @@
 /// The CM's clockwork: times are powers of two of 4.096 us, which everybody takes as 2^(n-8) ms.
 namespace ringbolt::cm {
 
+// Codes have five bits: 31 is 8,389 s.
 constexpr uint64_t code_ns(unsigned code) {
   return code >= 8 ? (uint64_t{1'000'000} << (code - 8)) : uint64_t{1'000'000};
 }
 
 inline constexpr uint8_t kPacketLifetime = 18;  ///< of a route on RoCE
+// The Linux kernel's values (drivers/infiniband/core/cma.c), which peers' patience is made for: 4.3 s, 15 tries.
 inline constexpr uint8_t kResponseTimeout = 20;
 inline constexpr uint8_t kMaxRetries = 15;
+// 134 ms.
 inline constexpr uint8_t kAckDelay = 15;
+// 69 s for the program to make up its mind.
 inline constexpr uint8_t kMraTimeout = 24;
 
 /// How long the active side waits for an answer.

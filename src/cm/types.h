@@ -16,9 +16,11 @@ namespace ringbolt::cm {
 /// over.
 using Handle = uint32_t;
 
+// Of a peer on another host, or one that is not known.
 inline constexpr uint32_t kNoSlot = 0xffffffff;
 
-/// The way of a datagram. `port` is the caller's number for a device.
+/// The way of a datagram. `port` is the caller's number for a device. A value; how the port gets there is the
+/// caller's business.
 struct Path {
   uint32_t port = 0;
   wire::Address local{};
@@ -53,6 +55,8 @@ struct Standing {
   friend bool operator==(const Standing&, const Standing&) = default;
 };
 
+/// `message` is valid for the kinds that say so; statuses are Linux': negative errno values, or the code of the
+/// message.
 struct Event {
   enum class Kind : uint8_t {
     request,        ///< passive: message is a CmReq
@@ -87,7 +91,8 @@ struct Listener {
   uint32_t waiting = 0;     ///< of these
 };
 
-/// What the state machines must ask of the machine they run on. Called from within Engine's functions.
+/// What the state machines must ask of the machine they run on. Called from within Engine's functions. Must not call
+/// the engine. May be slow (system calls), as it is asked for each request that comes in.
 class Host {
  public:
   virtual ~Host() = default;

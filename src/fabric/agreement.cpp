@@ -24,6 +24,7 @@ bool Agreement::is_quorum(RankSet ranks) const {
   const RankSet electorate = members_ & ~ended_;
   const int twice = 2 * std::popcount(voters);
   const int all = std::popcount(electorate);
+  // The lowest bit that is set. Of two halves only one has it, so two halves never decide both.
   const RankSet lowest = electorate & (~electorate + 1);
   return twice > all || (twice == all && (voters & lowest) != 0);
 }
@@ -32,6 +33,7 @@ Agreement::Output Agreement::open() {
   Output output;
   if (!is_fenced_ && !is_open_) {
     is_open_ = true;
+    // A vote for oneself, so that the loop over all voters needs no exception.
     votes_[self_] = failed_;
     send(members_ & ~failed_, Kind::vote, failed_, output);
     decide_if_all_agree(output);
@@ -79,6 +81,7 @@ void Agreement::send(RankSet to, Kind kind, RankSet failed, Output& output) cons
 
 /// Step 1: whom a member suspects all whom it does not suspect shall hear of.
 void Agreement::add_suspects(RankSet ranks, Output& output) {
+  // Each rank is added once in an epoch, which bounds the messages: a vote to each member for each.
   const RankSet added = ranks & members_ & ~failed_ & ~set_of(self_);
   if (added == 0) {
     return;
@@ -112,11 +115,13 @@ void Agreement::take(uint32_t from, const Message& message, Output& output) {
     }
     return;
   }
+  // But for a commit that excludes this rank, above.
   if (((failed_ | ~members_) & set_of(from)) != 0) {
     return;  // step 2: one who is given up is believed nothing else
   }
   if (message.kind == Kind::vote) {
     take_vote(from, message.failed, output);
+    // Another one has seen all agree. An empty set counts only where this rank has opened the votes itself.
   } else if ((message.failed & members_) != 0 || (message.failed == 0 && is_open_)) {
     decide(message.failed & members_, output);
   }
@@ -124,10 +129,12 @@ void Agreement::take(uint32_t from, const Message& message, Output& output) {
 
 /// Step 3.
 void Agreement::take_vote(uint32_t from, RankSet failed, Output& output) {
+  // Who suspects this rank is not answered: it is excluded by a commit, or takes it back by none.
   if ((failed & (set_of(self_) | set_of(from) | ~members_)) != 0) {
     return;
   }
   votes_[from] = failed;
+  // Suspicion is contagious, and never taken back in an epoch: so all sets grow to the same one.
   if ((failed & ~failed_) != 0) {
     add_suspects(failed, output);
   } else {
@@ -151,9 +158,11 @@ void Agreement::decide_if_all_agree(Output& output) {
 
 /// Steps 4 and 5: tells everybody, and opens the next epoch with what is left.
 void Agreement::decide(RankSet failed, Output& output) {
+  // Before members_ shrinks: those who are excluded have to hear of it.
   send(rules_.tells_excluded ? members_ : members_ & ~failed, Kind::commit, failed, output);
   output.decisions.push_back({epoch_, failed});
   commits_.push_back(failed);
+  // Of a commit from elsewhere: it may say less than this rank suspects, and the rest goes into the next epoch.
   const RankSet still_suspected = failed_ & ~failed;
   members_ &= ~failed;
   failed_ = 0;
@@ -166,6 +175,7 @@ void Agreement::decide(RankSet failed, Output& output) {
   std::vector<Waiting> ready;
   const auto later = std::stable_partition(waiting_.begin(), waiting_.end(),
                                            [epoch](const Waiting& waiting) { return waiting.message.epoch > epoch; });
+  // Out of waiting_ before any is taken: taking one may decide, and come back here.
   ready.assign(later, waiting_.end());
   waiting_.erase(later, waiting_.end());
   for (const Waiting& waiting : ready) {
@@ -175,6 +185,7 @@ void Agreement::decide(RankSet failed, Output& output) {
 
 std::array<std::byte, kAgreementBytes> emit(const Agreement::Message& message) {
   std::array<std::byte, kAgreementBytes> out{};
+  // Bytes 1 to 3 stay zero, and parse_agreement() reads them along with the kind.
   base::put_le<uint8_t>(out, 0, static_cast<uint8_t>(message.kind));
   base::put_le<uint32_t>(out, 4, message.epoch);
   base::put_le<uint64_t>(out, 8, message.failed);

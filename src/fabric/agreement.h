@@ -39,7 +39,8 @@ class Agreement {
     RankSet failed = 0;  ///< members of it who are none of the next one
     friend bool operator==(const Decision&, const Decision&) = default;
   };
-  /// What to do after an input, in this order: the messages to send, each to one rank, then what was decided.
+  /// What to do after an input, in this order: the messages to send, each to one rank, then what was decided. Nothing
+  /// of it is kept: what is not sent is lost, and the agreement with it, since nobody repeats.
   struct Output {
     std::vector<std::pair<uint32_t, Message>> messages;
     std::vector<Decision> decisions;
@@ -98,7 +99,9 @@ class Agreement {
   bool is_open_ = false;
   bool is_fenced_ = false;
   std::array<std::optional<RankSet>, kMaxAgreeingRanks> votes_{};
+  // Kept for the late: a rank that votes in an old epoch is told how that ended.
   std::vector<RankSet> commits_;  ///< by epoch, from 1
+  // At most kMaxWaiting, so a rank that lies about epochs costs no memory.
   std::vector<Waiting> waiting_;  ///< of later epochs
 };
 

@@ -10,6 +10,7 @@ namespace ringbolt::fabric {
 
 void visit_all_cuts(const Graph& graph, const std::function<void(const Fraction& rate, uint32_t n_inside)>& visit) {
   RINGBOLT_ASSERT(graph.n_nodes >= 2 && graph.n_nodes <= kMostNodesForAllCuts);
+  // [node]: who is at the other ends.
   std::vector<std::vector<std::pair<uint32_t, Fraction>>> cables(graph.n_nodes);
   for (const Cable& cable : graph.cables) {
     cables[cable.a].emplace_back(cable.b, cable.capacity);
@@ -23,6 +24,7 @@ void visit_all_cuts(const Graph& graph, const std::function<void(const Fraction&
     const bool leaves = (inside >> node & 1U) != 0;
     inside ^= 1U << node;
     for (const auto& [other, capacity] : cables[node]) {
+      // After the flip: a neighbour that is where the node was is now on the other side.
       const bool is_apart = ((inside >> other & 1U) != 0) == leaves;
       rate = is_apart ? rate + capacity : rate - capacity;
     }

@@ -6,6 +6,7 @@ namespace ringbolt::fabric {
 
 Graph graph_among(const Graph& graph, const std::vector<uint32_t>& members) {
   Graph among{static_cast<uint32_t>(members.size()), {}};
+  // members.size() for one that is none.
   const auto number = [&](uint32_t node) {
     return static_cast<uint32_t>(std::ranges::find(members, node) - members.begin());
   };
@@ -16,6 +17,7 @@ Graph graph_among(const Graph& graph, const std::vector<uint32_t>& members) {
       join(among, a, b, cable.capacity);
     }
   }
+  // The thin cables stand for relayed ways, so that plans prefer what needs no relay.
   if (among.n_nodes > 1 && !distances(among).is_connected) {
     const auto all_neighbours = neighbours(graph);
     for (uint32_t a = 0; a < among.n_nodes; ++a) {

@@ -16,6 +16,7 @@ class Halves {
   Halves(const Graph& graph, int64_t scale)
       : lists_(neighbours(graph)), capacities_(graph.n_nodes, std::vector<int64_t>(graph.n_nodes)) {
     for (const Cable& cable : graph.cables) {
+      // Rails add up.
       capacities_[cable.a][cable.b] += scaled(cable.capacity, scale);
       capacities_[cable.b][cable.a] = capacities_[cable.a][cable.b];
     }
@@ -41,6 +42,7 @@ class Halves {
     std::vector<int64_t> gains(lists_.size());
     for (uint32_t node = 0; node < lists_.size(); ++node) {
       for (const uint32_t other : lists_[node]) {
+        // What the cut has less if the node alone changes sides.
         gains[node] += is_inside_[node] == is_inside_[other] ? -capacities_[node][other] : capacities_[node][other];
       }
     }
@@ -49,12 +51,14 @@ class Halves {
     int64_t gained = 0;
     int64_t best = 0;
     size_t n_best = 0;
+    // Ends when one side has been swapped as a whole: n^3 / 8 looks for n nodes.
     while (const std::optional<Swap> swap = best_swap(gains)) {
       gained += swap->gain;
       for (const uint32_t node : {swap->in, swap->out}) {
         is_swapped_[node] = true;
         is_inside_[node] = !is_inside_[node];
         for (const uint32_t other : lists_[node]) {
+          // A cable of its was gained before and costs now, or the other way round.
           const int64_t twice = 2 * capacities_[node][other];
           gains[other] += is_inside_[node] == is_inside_[other] ? -twice : twice;
         }
@@ -100,6 +104,7 @@ class Halves {
         if (is_inside_[out] || is_swapped_[out]) {
           continue;
         }
+        // The cable between the two is cut before and after, and both gains count it.
         const int64_t gain = gains[in] + gains[out] - 2 * capacities_[in][out];
         if (!best || gain > best->gain) {
           best = {in, out, gain};
@@ -122,8 +127,10 @@ Fraction bisection_by_swaps(const Graph& graph) {
   Halves halves(graph, scale);
   std::optional<int64_t> least;
   for (uint32_t start = 0; start < graph.n_nodes; ++start) {
+    // Once, or twice where the number of nodes is odd.
     for (uint32_t size = graph.n_nodes / 2; size <= graph.n_nodes - graph.n_nodes / 2; ++size) {
       halves.begin(start, size);
+      // Ends: each round lessens a whole number that is not negative.
       while (halves.improve() > 0) {
       }
       least = least ? std::min(*least, halves.rate()) : halves.rate();
@@ -138,6 +145,7 @@ Bisection bisection(const Graph& graph) {
   }
   std::optional<Fraction> least;
   visit_all_cuts(graph, [&](const Fraction& rate, uint32_t n_inside) {
+    // visit_all_cuts() shows each cut from one side only.
     if (n_inside == graph.n_nodes / 2 || n_inside == graph.n_nodes - graph.n_nodes / 2) {
       least = least ? std::min(*least, rate) : rate;
     }

@@ -22,6 +22,7 @@ Fraction rate_out_of(const Graph& graph, const std::vector<bool>& is_inside) {
 
 /// Whether the nodes can all send shards of rate x to all: if not, the least ratio that the cuts found show.
 std::optional<Fraction> tighter_shard_rate(const Graph& graph, const Fraction& x, int64_t common) {
+  // Makes cables and x whole at the same time.
   const int64_t scale = checked_product(common, x.denominator());
   FlowNetwork network = flow_network(graph, scale, 1);
   const uint32_t source = graph.n_nodes;
@@ -31,6 +32,7 @@ std::optional<Fraction> tighter_shard_rate(const Graph& graph, const Fraction& x
   }
   std::optional<Fraction> least;
   for (uint32_t sink = 0; sink < graph.n_nodes; ++sink) {
+    // Then each node's shard reaches the sink, and no set that leaves out the sink is too tight.
     if (network.max_flow(source, sink) == checked_product(shard, graph.n_nodes)) {
       continue;
     }
@@ -40,6 +42,7 @@ std::optional<Fraction> tighter_shard_rate(const Graph& graph, const Fraction& x
       is_inside[node] = network.is_on_source_side(node);
       size += is_inside[node] ? 1 : 0;
     }
+    // Of the set on the source's side of a minimum cut, which is smaller than x.
     const Fraction ratio = rate_out_of(graph, is_inside) / Fraction(size);
     least = least ? std::min(*least, ratio) : ratio;
   }
@@ -85,12 +88,14 @@ class Partition {
       const uint32_t a = std::min(cable.a, later);
       const uint32_t b = std::min(cable.b, later);
       if (a != b) {
+        // Whole, for scale_ has a factor of 2.
         const int64_t half = scaled(cable.capacity, scale_) / 2;
         network.add_arc(a, b, half, half);
       }
     }
     int64_t gain = 0;
     for (uint32_t other = 0; other < node; ++other) {
+      // Arcs have no negative capacities: what a node lacks is put on the other side of the cut.
       if (x_[other] >= 0) {
         gain += x_[other];
         network.add_arc(node, other, x_[other]);
@@ -140,8 +145,11 @@ Fraction edge_connectivity(const Graph& graph) { return rate_from(graph, 0); }  
 Fraction shard_rate(const Graph& graph) {
   RINGBOLT_ASSERT(graph.n_nodes >= 2);
   const int64_t common = common_denominator(graph);
+  // The sets of all nodes but one, as a beginning that is never too low.
   Fraction x = std::ranges::min(rates_of_nodes(graph)) / Fraction(graph.n_nodes - 1);
   while (const std::optional<Fraction> tighter = tighter_shard_rate(graph, x, common)) {
+    // Newton's method on ratios (Dinkelbach 1967): it falls strictly, through ratios of cuts, of which there are
+    // finitely many.
     RINGBOLT_ASSERT(*tighter < x);
     x = *tighter;
   }
@@ -155,13 +163,14 @@ Fraction tree_rate(const Graph& graph) {
   for (const Cable& cable : graph.cables) {
     total += cable.capacity;
   }
-  // Dinkelbach 1967: the partition that is best for this t gives the next one.
+  // Dinkelbach 1967: the partition that is best for this t gives the next one. Every node a part of its own.
   for (Fraction t = total / Fraction(graph.n_nodes - 1);;) {
     const Partition partition(graph, t, common);
     if (partition.n_parts() == 1) {
       return t;
     }
     const Fraction ratio = partition.ratio();
+    // Equal, unless rounding crept in, of which there is none.
     if (ratio >= t) {
       return t;
     }
@@ -170,6 +179,7 @@ Fraction tree_rate(const Graph& graph) {
 }
 
 uint32_t least_steps(const Graph& graph) {
+  // After each step as many more know as the ones who know have ports.
   const uint64_t wider = uint64_t{std::ranges::max(port_counts(graph))} + 1;
   uint32_t steps = 0;
   for (uint64_t reached = 1; reached < graph.n_nodes; reached *= wider) {

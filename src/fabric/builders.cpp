@@ -25,6 +25,7 @@ Graph full_mesh(uint32_t n_nodes) {
   return graph;
 }
 
+// Two nodes get two parallel cables.
 Graph ring(uint32_t n_nodes) {
   RINGBOLT_ASSERT(n_nodes >= 2);
   Graph graph{n_nodes};
@@ -60,6 +61,7 @@ Graph torus(const std::vector<uint32_t>& sides) {
     n_nodes *= side;
   }
   Graph graph{n_nodes};
+  // A node's number counts its places in mixed base: the last side runs fastest.
   uint32_t stride = n_nodes;
   for (const uint32_t side : sides) {
     stride /= side;
@@ -75,6 +77,7 @@ Graph torus(const std::vector<uint32_t>& sides) {
 }
 
 Graph hypercube(uint32_t n_bits) {
+  // A bound on what is built: 65,536 nodes and half a million cables.
   RINGBOLT_ASSERT(n_bits <= 16);
   Graph graph{1U << n_bits};
   for (uint32_t node = 0; node < graph.n_nodes; ++node) {
@@ -91,6 +94,7 @@ Graph circulant(uint32_t n_nodes, const std::vector<uint32_t>& offsets) {
   Graph graph{n_nodes};
   for (const uint32_t offset : offsets) {
     RINGBOLT_ASSERT(offset >= 1 && 2 * offset <= n_nodes && std::ranges::count(offsets, offset) == 1);
+    // Half way round both ends name the same cable.
     const uint32_t n_starts = 2 * offset == n_nodes ? offset : n_nodes;
     for (uint32_t node = 0; node < n_starts; ++node) {
       join(graph, node, (node + offset) % n_nodes);
@@ -105,7 +109,9 @@ Graph periodic_chords(uint32_t n_nodes, uint32_t period, const std::vector<Chord
   for (const Chords& one : chords) {
     const auto n = static_cast<int64_t>(n_nodes);
     for (uint32_t node = one.residue; node < n_nodes; node += period) {
+      // The remainder of a negative number is negative.
       const auto other = static_cast<uint32_t>(((int64_t{node} + one.offset) % n + n) % n);
+      // Two rules may name one chord, or one that is a cable of the ring: the graph has no rails.
       if (!is_joined(graph, node, other)) {
         join(graph, node, other);
       }

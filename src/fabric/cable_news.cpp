@@ -21,6 +21,7 @@ std::vector<std::byte> emit_news(std::span<const uint16_t> versions, uint64_t tu
   }
   const size_t n = std::min(changed.size(), kMostNews);
   if (n < changed.size()) {
+    // The product may wrap around, which repeats some and leaves out others for one turn.
     const auto first = static_cast<std::ptrdiff_t>(turn * kMostNews % changed.size());
     std::rotate(changed.begin(), changed.begin() + first, changed.end());
   }

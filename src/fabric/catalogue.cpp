@@ -16,8 +16,10 @@ namespace {
 using base::Parsed;
 using base::refuse;
 
+// A bound on what a rule of a stranger makes this build; numbers up to it fit in all products below.
 constexpr uint32_t kMostNodes = 1000;
 
+// Views into `text`; empty parts are left out, so that separators may be doubled.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -30,8 +32,9 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// A whole number below kMostNodes, with '+' or '-' before it if `is_signed`.
+/// A whole number up to kMostNodes, with '+' or '-' before it if `is_signed`; nothing for any other text.
 std::optional<int32_t> number(std::string_view text, bool is_signed = false) {
+  // from_chars() of an unsigned number takes no sign of its own: "+-5" is refused.
   const bool is_negative = is_signed && text.starts_with('-');
   if (is_signed) {
     if (!is_negative && !text.starts_with('+')) {
@@ -52,6 +55,7 @@ Parsed<Graph> parse_circulant(uint32_t n_nodes, std::string_view word) {
     return refuse(0, fmt::format("\"{}\" lacks its )", word));
   }
   std::vector<uint32_t> offsets;
+  // No offsets at all are a graph without cables, which is no error here.
   for (const std::string_view part : split(word.substr(2, word.size() - 3), ',')) {
     const std::optional<int32_t> offset = number(part);
     if (!offset || *offset < 1 || 2 * static_cast<uint32_t>(*offset) > n_nodes ||
@@ -105,6 +109,7 @@ Parsed<Graph> with_changes(Graph graph, const std::vector<std::string_view>& wor
     if (is_adding) {
       join(graph, low, high);
     } else {
+      // All rails of the two, of which a rule makes one.
       std::erase_if(graph.cables, [&](const Cable& cable) { return cable.a == low && cable.b == high; });
     }
   }
@@ -117,6 +122,7 @@ bool covers(std::string_view range, uint32_t n_nodes) {
   const size_t dots = range.find("..");
   const std::optional<int32_t> low = number(range.substr(0, dots));
   const std::optional<int32_t> high = dots == std::string_view::npos ? low : number(range.substr(dots + 2));
+  // The table is ours, and tested line by line.
   RINGBOLT_ASSERT(low && high);
   return static_cast<uint32_t>(*low) <= n_nodes && n_nodes <= static_cast<uint32_t>(*high);
 }
@@ -147,6 +153,7 @@ std::optional<KnownGraph> catalogued(uint32_t n_nodes, uint32_t n_ports) {
   for (const std::string_view line : split(kCatalogueTable, '\n')) {
     const size_t first = line.find(' ');
     const size_t second = line.find(' ', first + 1);
+    // As in covers(): the table is a constant of this program.
     RINGBOLT_ASSERT(second != std::string_view::npos);
     if (number(line.substr(0, first)) == static_cast<int32_t>(n_ports) &&
         covers(line.substr(first + 1, second - first - 1), n_nodes)) {

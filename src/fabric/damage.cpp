@@ -9,6 +9,7 @@ namespace ringbolt::fabric {
 std::vector<CutCost> costs_of_cuts(const Graph& graph) {
   std::vector<CutCost> costs;
   for (size_t index = 0; index < graph.cables.size(); ++index) {
+    // Equal in ends and capacity: cutting either leaves the same graph.
     const auto before = std::ranges::find(graph.cables, graph.cables[index]);
     if (const auto first = static_cast<size_t>(before - graph.cables.begin()); first < index) {
       costs.push_back(costs[first]);

@@ -15,6 +15,7 @@ struct Dependencies {
 };
 
 Dependencies dependencies(const Routes& routes) {
+  // In order, so that the same routes give the same proof.
   std::map<Channel, uint32_t> numbers;
   for (const Route& route : routes) {
     for (const Channel& channel : route) {
@@ -42,6 +43,8 @@ Dependencies dependencies(const Routes& routes) {
 
 /// Some cycle among channels that all have one of them before them.
 std::vector<Channel> cycle_among(const Dependencies& all, const std::vector<bool>& is_ordered) {
+  // Of each channel that is not ordered some other such channel that waits for it: there is one, or it would be
+  // ordered.
   std::vector<uint32_t> before(all.channels.size());
   uint32_t at = 0;
   for (uint32_t number = 0; number < all.channels.size(); ++number) {
@@ -105,6 +108,7 @@ DeadlockReport check_deadlock(const Routes& routes) {
 bool proves_freedom(const std::vector<Channel>& order, const Routes& routes) {
   std::map<Channel, size_t> places;
   for (size_t place = 0; place < order.size(); ++place) {
+    // A proof names each channel once.
     if (!places.emplace(order[place], place).second) {
       return false;
     }

@@ -22,6 +22,7 @@ class Forest {
   Forest(const Graph& pieces, const std::vector<uint32_t>& roots, int64_t n_trees)
       : n_nodes_(pieces.n_nodes), lists_(neighbours(pieces)), left_(n_nodes_, std::vector<int64_t>(n_nodes_)) {
     for (const Cable& cable : pieces.cables) {
+      // in_pieces() has merged rails and made capacities whole.
       left_[cable.a][cable.b] = left_[cable.b][cable.a] = cable.capacity.numerator();
     }
     for (const uint32_t root : n_trees > 0 ? roots : std::vector<uint32_t>{}) {
@@ -48,11 +49,13 @@ class Forest {
   /// One more arc for the last of the unfinished; splits it if not all of its trees can have that arc.
   void add_arc() {
     Growing& one = unfinished_.back();
+    // Shallow nodes first, so that trees become broad rather than deep.
     for (const uint32_t from : one.order) {
       for (const uint32_t to : lists_[from]) {
         if (one.reaches[to] || left_[from][to] == 0) {
           continue;
         }
+        // So often at once, as trees that are equal so far have no reason to differ.
         const int64_t most = std::min({left_[from][to], one.tree.multiplicity, spare(from, to)});
         if (most > 0) {
           take(from, to, most);
@@ -66,6 +69,7 @@ class Forest {
 
   void take(uint32_t from, uint32_t to, int64_t count) {
     left_[from][to] -= count;
+    // The rest looks for another arc when its turn comes.
     if (Growing& one = unfinished_.back(); count < one.tree.multiplicity) {
       Growing rest = one;
       rest.tree.multiplicity -= count;
@@ -93,6 +97,7 @@ class Forest {
     }
     for (uint32_t index = 0; index < n_others; ++index) {
       const Growing& other = unfinished_[index];
+      // What the other trees need to reach `to`, as if it came from `from`.
       network.add_arc(from, n_nodes_ + index, other.tree.multiplicity);
       for (const uint32_t node : other.order) {
         network.add_arc(n_nodes_ + index, node, other.tree.multiplicity);  // as good as without limit

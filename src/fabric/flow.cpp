@@ -11,6 +11,7 @@ namespace ringbolt::fabric {
 void FlowNetwork::add_arc(uint32_t from, uint32_t to, int64_t capacity, int64_t back) {
   RINGBOLT_ASSERT(from < n_nodes() && to < n_nodes() && capacity >= 0 && back >= 0);
   const auto index = static_cast<uint32_t>(arcs_.size());
+  // At an even index, and its reverse beside it: index ^ 1.
   arcs_.push_back({to, first_[from], capacity, 0});
   first_[from] = index;
   arcs_.push_back({from, first_[to], back, 0});
@@ -24,6 +25,7 @@ int64_t FlowNetwork::max_flow(uint32_t source, uint32_t sink) {
   }
   int64_t total = 0;
   while (find_levels(source, sink)) {
+    // Within a phase an arc that led nowhere is not looked at again, which bounds the phase by nodes times arcs.
     current_ = first_;
     while (const int64_t pushed = push(source, sink, INT64_MAX)) {
       total += pushed;
@@ -45,6 +47,7 @@ bool FlowNetwork::find_levels(uint32_t source, uint32_t sink) {
       }
     }
   }
+  // All nodes get a level, the sink's or not: is_on_source_side() reads them after the last phase.
   return level_[sink] != kNone;
 }
 
@@ -74,6 +77,7 @@ int64_t common_denominator(const Graph& graph) {
 }
 
 int64_t scaled(const Fraction& value, int64_t scale) {
+  // FlowNetwork wants sums below 2^62.
   constexpr int64_t kTooMuch = int64_t{1} << 53U;  // thousands of such still have a sum
   const Fraction product = value * Fraction(scale);
   RINGBOLT_ASSERT(product.is_whole());

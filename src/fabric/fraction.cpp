@@ -19,6 +19,7 @@ __extension__ using Wide = __int128;
 /// Both terms are products of two 64-bit numbers or a sum of two such, so 128 bits hold them.
 Fraction reduced(Wide numerator, Wide denominator) {
   Wide a = numerator < 0 ? -numerator : numerator;
+  // Positive, as all callers see to: Euclid's algorithm then ends with a positive divisor.
   Wide b = denominator;
   while (b != 0) {
     const Wide rest = a % b;
@@ -39,6 +40,7 @@ Wide wide(int64_t value) { return value; }
 }  // namespace
 
 Fraction::Fraction(int64_t numerator, int64_t denominator) : numerator_(numerator), denominator_(denominator) {
+  // The least number has no positive counterpart, and gcd() is not defined for it.
   RINGBOLT_ASSERT(denominator != 0 && numerator != std::numeric_limits<int64_t>::min() &&
                   denominator != std::numeric_limits<int64_t>::min());
   if (denominator_ < 0) {
@@ -59,6 +61,7 @@ int64_t Fraction::checked(bool fits, int64_t value) {
 
 int64_t Fraction::floor() const {
   const int64_t down = numerator_ / denominator_;
+  // C++ rounds towards zero.
   return numerator_ < 0 && down * denominator_ != numerator_ ? down - 1 : down;
 }
 
@@ -80,6 +83,7 @@ Fraction operator*(const Fraction& a, const Fraction& b) {
 
 Fraction operator/(const Fraction& a, const Fraction& b) {
   RINGBOLT_ASSERT(b.numerator_ != 0);
+  // Keeps the denominator positive.
   const Wide sign = b.numerator_ < 0 ? -1 : 1;
   return reduced(sign * a.numerator_ * b.denominator_, sign * a.denominator_ * b.numerator_);
 }

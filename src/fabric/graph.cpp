@@ -7,11 +7,13 @@
 
 namespace ringbolt::fabric {
 
+// Cables have their lower node first, which is_joined() and merge_rails() go by.
 void join(Graph& graph, uint32_t a, uint32_t b, const Fraction& capacity) {
   RINGBOLT_ASSERT(a != b && a < graph.n_nodes && b < graph.n_nodes && capacity > 0);
   graph.cables.push_back({std::min(a, b), std::max(a, b), capacity});
 }
 
+// Stable: rails of one pair keep their order, and with it their numbers.
 void sort_cables(Graph& graph) {
   std::ranges::stable_sort(graph.cables, [](const Cable& left, const Cable& right) {
     return std::tie(left.a, left.b) < std::tie(right.a, right.b);
@@ -22,6 +24,7 @@ Graph merge_rails(const Graph& graph) {
   Graph sorted = graph;
   sort_cables(sorted);
   Graph merged{graph.n_nodes};
+  // Sorted, so that rails of one pair stand side by side.
   for (const Cable& cable : sorted.cables) {
     if (!merged.cables.empty() && merged.cables.back().a == cable.a && merged.cables.back().b == cable.b) {
       merged.cables.back().capacity += cable.capacity;
@@ -39,6 +42,7 @@ Graph without_cable(const Graph& graph, size_t index) {
   return rest;
 }
 
+// Linear in the cables: for graphs of hundreds, while they are built.
 bool is_joined(const Graph& graph, uint32_t a, uint32_t b) {
   return std::ranges::any_of(graph.cables, [low = std::min(a, b), high = std::max(a, b)](const Cable& cable) {
     return cable.a == low && cable.b == high;
@@ -53,6 +57,7 @@ std::vector<std::vector<uint32_t>> neighbours(const Graph& graph) {
   }
   for (std::vector<uint32_t>& list : found) {
     std::ranges::sort(list);
+    // Rails count once: hops don't depend on how many there are.
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
   return found;
@@ -109,6 +114,7 @@ std::vector<uint32_t> breadth_first(const std::vector<std::vector<uint32_t>>& ne
   return order;
 }
 
+// Ordered pairs, n (n - 1) of them, as `sum` counts each from both ends. Exact, so that all ranks compare alike.
 Fraction Distances::aspl(uint32_t n_nodes) const {
   return n_nodes < 2 ? Fraction(0) : Fraction(sum) / (Fraction(n_nodes) * Fraction(n_nodes - 1));
 }
@@ -116,11 +122,13 @@ Fraction Distances::aspl(uint32_t n_nodes) const {
 Distances distances(const Graph& graph) {
   Distances result;
   result.is_connected = true;
+  // Above every number of hops.
   result.radius = kUnreachable;
   const auto lists = neighbours(graph);
   for (uint32_t node = 0; node < graph.n_nodes; ++node) {
     uint32_t farthest = 0;
     for (const uint32_t hops : hops_from(lists, node)) {
+      // `sum` and the radius then say nothing of the whole.
       if (hops == kUnreachable) {
         result.is_connected = false;
         continue;
@@ -129,6 +137,7 @@ Distances distances(const Graph& graph) {
       result.sum += hops;
     }
     result.diameter = std::max(result.diameter, farthest);
+    // Strictly less, so that of equal centres the lowest counts, on all ranks alike.
     if (farthest < result.radius) {
       result.radius = farthest;
       result.centre = node;

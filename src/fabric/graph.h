@@ -17,7 +17,8 @@ struct Cable {
   friend bool operator==(const Cable&, const Cable&) = default;
 };
 
-/// Nodes 0 to n_nodes - 1 and the cables between them. Cables of the same two nodes are parallel rails.
+/// Nodes 0 to n_nodes - 1 and the cables between them. Cables of the same two nodes are parallel rails. Nodes of
+/// cables are below n_nodes, a below b: who builds one without join() sees to that himself.
 struct Graph {
   uint32_t n_nodes = 0;
   std::vector<Cable> cables = {};
@@ -28,6 +29,7 @@ struct Graph {
 void join(Graph& graph, uint32_t a, uint32_t b, const Fraction& capacity = 1);
 
 /// Sorts cables by (lower node, higher node); rails keep their order. The order in which a plan numbers them.
+/// Thread-safe on different graphs.
 void sort_cables(Graph& graph);
 
 /// The same graph with the rails of a pair as one cable of their summed capacity, sorted. Thread-safe.
@@ -68,6 +70,7 @@ struct Distances {
   Fraction aspl(uint32_t n_nodes) const;
   friend bool operator==(const Distances&, const Distances&) = default;
 };
+/// Takes as many steps as nodes times cables. Thread-safe.
 Distances distances(const Graph& graph);
 
 }  // namespace ringbolt::fabric

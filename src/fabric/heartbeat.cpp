@@ -8,6 +8,7 @@
 namespace ringbolt::fabric {
 namespace {
 
+// The layout of docs/formats/liveness.md, little-endian.
 constexpr uint8_t kVersion = 1;
 constexpr size_t kVersionAt = 0;
 constexpr size_t kRanksAt = 1;
@@ -44,6 +45,7 @@ base::Result<Heartbeat> parse_heartbeat(std::span<const std::byte> in) {
   if (in.size() < kHeartbeatFixedBytes) {
     return base::fail(EBADMSG);
   }
+  // Before anything else is judged: a later version may look otherwise behind this byte.
   if (base::get_le<uint8_t>(in, kVersionAt) != kVersion) {
     return base::fail(EPROTONOSUPPORT);
   }
@@ -53,8 +55,10 @@ base::Result<Heartbeat> parse_heartbeat(std::span<const std::byte> in) {
   heartbeat.epoch = base::get_le<uint32_t>(in, kEpochAt);
   heartbeat.incarnation = base::get_le<uint64_t>(in, kIncarnationAt);
   heartbeat.hosts = base::get_le<uint64_t>(in, kHostsAt);
+  // No rank 0 of 0: rank < n_ranks implies one at least.
   const bool is_in_range = heartbeat.n_ranks <= kMaxWatchedRanks && heartbeat.rank < heartbeat.n_ranks &&
                            in.size() == heartbeat_bytes(heartbeat.n_ranks);
+  // What is reserved is refused, so that a later version may give it a meaning.
   const bool is_zero = base::get_le<uint8_t>(in, kZeroAt) == 0 && base::get_le<uint64_t>(in, kReservedAt) == 0;
   if (!is_in_range || !is_zero || heartbeat.incarnation == 0) {
     return base::fail(EBADMSG);

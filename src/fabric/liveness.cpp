@@ -38,10 +38,13 @@ Liveness::Liveness(uint32_t self, uint32_t n_ranks, std::vector<WatchedCable> ca
       knobs_(knobs),
       ranks_(n_ranks),
       checked_ns_(now_ns),
+      // All times are of the caller's monotonic clock; nothing here reads a clock, waits or locks (see the header).
       due_ns_(now_ns + knobs.suspect_ns),
       beat_ns_(now_ns) {
+  // Sets of ranks are bits of 64.
   RINGBOLT_ASSERT(n_ranks <= kMaxWatchedRanks && self < n_ranks);
   for (Rank& rank : ranks_) {
+    // As if all had just been heard: nobody is suspected for what came before.
     rank.progress_ns = rank.alive_since_ns = rank.host_ns = rank.side_ns = now_ns;
   }
   for (WatchedCable& end : cables) {
@@ -52,7 +55,9 @@ Liveness::Liveness(uint32_t self, uint32_t n_ranks, std::vector<WatchedCable> ca
 
 void Liveness::progress(uint32_t rank, uint64_t now_ns) {
   Rank& known = ranks_[rank];
+  // progress_ns is never ahead of now_ns: forgive_own_pause() bounds it.
   if (now_ns - known.progress_ns >= knobs_.suspect_ns) {
+    // After a silence cables count anew, for a rank that was frozen has used none of them.
     known.alive_since_ns = now_ns;
   }
   known.progress_ns = std::max(known.progress_ns, now_ns);
@@ -60,13 +65,16 @@ void Liveness::progress(uint32_t rank, uint64_t now_ns) {
 
 bool Liveness::is_credible(const Heartbeat& heartbeat) const {
   return heartbeat.n_ranks == ranks_.size() && heartbeat.rank < heartbeat.n_ranks && heartbeat.rank != self_ &&
+         // Failed is for good: what such a rank sends later would split the group's opinions.
          heartbeat.incarnation != 0 && ranks_[heartbeat.rank].state != State::failed;
 }
 
 void Liveness::take(const Heartbeat& heartbeat, bool is_through_cable, uint64_t now_ns) {
   Rank& sender = ranks_[heartbeat.rank];
   if (sender.incarnation == 0) {
+    // The first that is heard is believed.
     sender.incarnation = heartbeat.incarnation;
+    // A restarted process has none of the group's state: it is another one, however it calls itself.
   } else if (sender.incarnation != heartbeat.incarnation) {
     if (sender.ended.empty()) {
       sender.ended = "another process has taken its place";
@@ -81,13 +89,16 @@ void Liveness::take(const Heartbeat& heartbeat, bool is_through_cable, uint64_t 
   }
   // The sender's own count can be held up only by the sender; of others it repeats what it has heard.
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    // Only growth counts: an old message that was held up brings no news.
     if (rank != self_ && heartbeat.counters[rank] > ranks_[rank].counter) {
       ranks_[rank].counter = heartbeat.counters[rank];
+      // News of one whose side channel is silent has to be passed on soon: others may have no other path to it.
       has_news_ = has_news_ || (is_through_cable && now_ns - ranks_[rank].side_ns >= 2 * knobs_.interval_ns);
       progress(rank, now_ns);
     }
     if (rank != self_ && ((heartbeat.hosts >> rank) & 1) != 0) {
-      // The sender's knowledge may be that old.
+      // The sender's knowledge may be that old. Not to host_seen_ns: what is repeated must not be passed on as seen,
+      // or two ranks would keep a dead host alive for each other.
       ranks_[rank].host_ns = std::max(ranks_[rank].host_ns, now_ns - std::min(now_ns, host_window_ns()));
     }
   }
@@ -102,10 +113,12 @@ void Liveness::hear_cable(uint32_t cable, uint64_t now_ns) {
 }
 
 void Liveness::heard_through(uint32_t cable, const Heartbeat& heartbeat, uint64_t now_ns) {
+  // A heartbeat of a third rank would be evidence of a wrong cable, and is none of this one.
   if (cable >= cables_.size() || heartbeat.rank != cables_[cable].end.peer || !is_credible(heartbeat)) {
     return;
   }
   hear_cable(cable, now_ns);
+  // Its process has just sent something.
   host_answered(heartbeat.rank, now_ns);
   take(heartbeat, true, now_ns);
 }
@@ -137,6 +150,7 @@ void Liveness::side_channel_closed(uint32_t rank, int errno_value, uint64_t now_
     // What a kernel says when a process of its own ends. Anything else may be the network's doing.
     ranks_[rank].has_surely_ended = errno_value == 0 || errno_value == ECONNRESET || errno_value == EPIPE;
     ranks_[rank].ended_reason = Reason::dead;
+    // The caller asks for next_deadline_ns() after each report, and so checks at once.
     due_ns_ = now_ns;
   }
 }
@@ -160,10 +174,12 @@ void Liveness::cable_error(uint32_t cable, const std::string& what, uint64_t now
 void Liveness::cable_mended(uint32_t cable, uint64_t now_ns) {
   if (cable < cables_.size()) {
     cables_[cable].error.clear();
+    // heal_ns begins here; until then it stays down.
     cables_[cable].working_since_ns = cables_[cable].mended_ns = now_ns;
   }
 }
 
+// The peer's word, and that something was heard of late, do without heal_ns.
 bool Liveness::confirm_up(uint32_t cable, uint64_t now_ns) {
   Cable& known = cables_[cable];
   known.is_up = known.is_up || (known.error.empty() && now_ns - known.heard_ns < knobs_.suspect_ns);
@@ -204,8 +220,10 @@ void Liveness::check_rank(uint32_t rank, uint64_t now_ns, std::vector<LivenessCh
   if (rank == self_ || known.state == State::failed) {
     return;
   }
+  // progress() and the pauses that are forgiven never put it behind now_ns.
   const uint64_t silence = now_ns - known.progress_ns;
   const std::string where = cables_to(rank, now_ns);
+  // Certain or not, nothing more is to be expected of it: no limit is waited for.
   if (!known.ended.empty()) {
     const char* what = known.ended_reason == Reason::left ? "left" : "is dead";
     changes.push_back(
@@ -221,6 +239,7 @@ void Liveness::check_rank(uint32_t rank, uint64_t now_ns, std::vector<LivenessCh
     return;
   }
   const uint64_t host_silence = now_ns - host_ns(known);
+  // Ordered by what is known: nobody knows of hosts; its host is silent as well; its host answers.
   if (silence >= knobs_.failed_ns && has_lost_hosts_) {
     changes.push_back(failure(rank, Reason::unreachable,
                               fmt::format("rank {} is dead or frozen: nothing from it for {} ms on any path, and since "
@@ -236,12 +255,14 @@ void Liveness::check_rank(uint32_t rank, uint64_t now_ns, std::vector<LivenessCh
                 fmt::format("rank {} is frozen: its process has made no progress for {} ms, the limit is {}{}", rank,
                             ms(silence), ms(knobs_.frozen_ns), where)));
   } else if (silence >= knobs_.failed_ns && known.state != State::frozen) {
+    // Not failed yet: a process in a debugger may go on, up to frozen_ns.
     known.state = State::frozen;
     changes.push_back(change(
         Kind::rank_frozen, rank,
         fmt::format("rank {} is frozen: its process has made no progress for {} ms and its host {} "
                     "(stopped, in a debugger, or out of memory?){}",
                     rank, ms(silence), knobs_.knows_hosts ? "answers" : "has not closed the side channel", where)));
+    // Suspicion alone has no consequences but words, and so waits after an own pause.
   } else if (known.state == State::alive && now_ns >= unsuspecting_until_ns_) {
     known.state = State::suspect;
     changes.push_back(
@@ -264,6 +285,7 @@ void Liveness::check_cable(uint32_t cable, uint64_t now_ns, std::vector<Liveness
   if (known.is_up) {
     // Of a rank that was silent itself nothing can be told of its cables until it has had time to use them again.
     const uint64_t unexcused = now_ns - std::max(known.heard_ns, peer.alive_since_ns);
+    // Of a rank that is suspect nothing can be said of its cables: it may be the rank.
     const bool is_silent = peer.state == State::alive && unexcused >= knobs_.failed_ns;
     if (is_silent || !known.error.empty()) {
       known.is_up = false;
@@ -281,10 +303,12 @@ void Liveness::check_cable(uint32_t cable, uint64_t now_ns, std::vector<Liveness
   const uint64_t mended_in_vain = now_ns - std::max(known.heard_ns, known.mended_ns);
   if (known.error.empty() && peer.state == State::alive && known.mended_ns > 0 && mended_in_vain >= knobs_.heal_ns) {
     known.mended_ns = now_ns;
+    // Once more for the same cable: whoever mends it is to try again.
     report(Kind::cable_down,
            fmt::format("cable {} ({}) to rank {} is still down: silent for {} ms since it was connected anew", cable,
                        known.end.device, known.end.peer, ms(mended_in_vain)));
   }
+  // The time of healing begins anew with each gap.
   if (silence >= knobs_.suspect_ns || !known.error.empty()) {
     known.working_since_ns = now_ns;
   } else if (now_ns - known.working_since_ns >= knobs_.heal_ns) {
@@ -304,11 +328,13 @@ void Liveness::check_partition(uint64_t now_ns, std::vector<LivenessChange>& cha
     }
   }
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    // Those of a moment ago count too: a cut is not noticed by all in the same check.
     const bool is_unreachable = ranks_[rank].state == State::failed && ranks_[rank].ended.empty() &&
                                 now_ns - host_ns(ranks_[rank]) < knobs_.failed_ns + knobs_.suspect_ns;
     silent |= is_unreachable ? uint64_t{1} << rank : 0;
   }
   silent |= fresh;
+  // Told when somebody new belongs to those who are cut off, not at each check.
   if (fresh == 0 || std::popcount(silent) < 2 || (silent & ~cut_off_) == 0) {
     return;
   }
@@ -325,11 +351,13 @@ void Liveness::check_partition(uint64_t now_ns, std::vector<LivenessChange>& cha
 
 /// Who was not there to listen can't blame the others for silence.
 void Liveness::forgive_own_pause(uint64_t now_ns, std::vector<LivenessChange>& changes) {
+  // Later than was asked for, not than the last check: nobody has to look more often than that.
   const uint64_t late = now_ns - std::max(checked_ns_, std::min(due_ns_, now_ns));
   if (late < knobs_.suspect_ns) {
     return;
   }
   unsuspecting_until_ns_ = now_ns + knobs_.suspect_ns;
+  // Never into the future, where silence would count backwards.
   const auto forgive = [now_ns, late](uint64_t& since) { since = std::min(now_ns, since + late); };
   for (Rank& rank : ranks_) {
     forgive(rank.progress_ns);
@@ -357,6 +385,7 @@ std::vector<LivenessChange> Liveness::check(uint64_t now_ns) {
   checked_ns_ = now_ns;
   // Every rank's and cable's next limit; what is heard until then moves it away.
   due_ns_ = now_ns + knobs_.suspect_ns;
+  // Limits that have passed have had their effect in this check.
   const auto consider = [this, now_ns](uint64_t at) { due_ns_ = at > now_ns ? std::min(due_ns_, at) : due_ns_; };
   for (const Rank& rank : ranks_) {
     if (rank.state != State::failed && &rank != &ranks_[self_]) {
@@ -368,6 +397,7 @@ std::vector<LivenessChange> Liveness::check(uint64_t now_ns) {
   }
   for (const Cable& cable : cables_) {
     consider(std::max(cable.heard_ns, ranks_[cable.end.peer].alive_since_ns) + knobs_.failed_ns);
+    // 0 lies behind, and so changes nothing.
     consider(cable.is_up ? 0 : cable.working_since_ns + knobs_.heal_ns);
     consider(cable.is_up ? 0 : std::max(cable.heard_ns, cable.mended_ns) + knobs_.heal_ns);
   }
@@ -383,6 +413,7 @@ Heartbeat Liveness::heartbeat(uint32_t epoch, uint64_t incarnation, uint64_t tur
       .rank = self_, .n_ranks = static_cast<uint32_t>(ranks_.size()), .epoch = epoch, .incarnation = incarnation};
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     made.counters[rank] = rank == self_ ? turn : ranks_[rank].counter;
+    // At first hand only: see take().
     const bool answers = ranks_[rank].host_seen_ns != 0 && now_ns - ranks_[rank].host_seen_ns < host_window_ns();
     made.hosts |= answers || rank == self_ ? uint64_t{1} << rank : 0;
   }
@@ -390,6 +421,7 @@ Heartbeat Liveness::heartbeat(uint32_t epoch, uint64_t incarnation, uint64_t tur
 }
 
 uint64_t Liveness::next_heartbeat_ns() const {
+  // 5 ms with the usual interval: across a ring of 64 ranks in a third of a second.
   constexpr uint64_t kNewsPerInterval = 20;
   return beat_ns_ + (has_news_ ? knobs_.interval_ns / kNewsPerInterval : knobs_.interval_ns);
 }

@@ -8,7 +8,8 @@
 
 namespace ringbolt::fabric {
 
-/// When silence means something. Nanoseconds.
+/// When silence means something. Nanoseconds. Each limit is to be a few times the one above it, interval_ns the
+/// least: nothing checks that.
 struct LivenessKnobs {
   uint64_t interval_ns = 100'000'000;   ///< heartbeats are due this often
   uint64_t suspect_ns = 350'000'000;    ///< silent that long: suspect
@@ -62,7 +63,8 @@ struct LivenessChange {
 /// that check() is called at next_deadline_ns(). A closed side channel is reported at the next check(). A failed rank
 /// stays failed.
 ///
-/// `now_ns` is any clock that never goes back; pure otherwise. Not thread-safe.
+/// `now_ns` is any clock that never goes back; pure otherwise. Not thread-safe. Copies all that it is given. Numbers
+/// of cables are places in `cables`; ranks below n_ranks, 64 at most.
 class Liveness {
  public:
   Liveness(uint32_t self, uint32_t n_ranks, std::vector<WatchedCable> cables, const LivenessKnobs& knobs,
@@ -74,7 +76,7 @@ class Liveness {
   /// A heartbeat through the side channel.
   void heard(const Heartbeat& heartbeat, uint64_t now_ns);
   /// Data of the group through a cable: as good as a heartbeat for the cable, and as progress of the rank at its other
-  /// end.
+  /// end. A number that is no cable's is passed over, as in the other reports.
   void heard_data(uint32_t cable, uint64_t now_ns);
   /// The rank's host acknowledges what the side channel sends, say (TCP_INFO's last acknowledgement). To be called
   /// every interval while it does.
@@ -91,12 +93,14 @@ class Liveness {
   void cable_mended(uint32_t cable, uint64_t now_ns);
 
   /// The rank at its other end says that the cable is up: whether it is heard here as well. Then it is up here, too,
-  /// and check() does not tell of that.
+  /// and check() does not tell of that. `cable` must be one of this rank's.
   bool confirm_up(uint32_t cable, uint64_t now_ns);
 
-  /// What has changed since the last call.
+  /// What has changed since the last call. Each change is told once. May be called early, and must not be called with
+  /// an earlier time than before.
   std::vector<LivenessChange> check(uint64_t now_ns);
-  /// When to call check() again if nothing is heard until then.
+  /// When to call check() again if nothing is heard until then. On the caller's clock; in the past if something waits
+  /// to be told.
   uint64_t next_deadline_ns() const;
 
   /// What this rank's heartbeat says now, to be sent through its cables, and through the side channel once an interval.
@@ -111,6 +115,7 @@ class Liveness {
   uint64_t failed_ranks() const;
 
  private:
+  // A rank's own state is not kept: it stays `alive` in its own eyes.
   enum class State : uint8_t { alive, suspect, frozen, failed };
   struct Rank {
     State state = State::alive;

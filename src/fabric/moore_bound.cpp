@@ -11,6 +11,8 @@ namespace {
 MooreBound from_one(uint32_t n_nodes, uint64_t first_level, uint32_t n_ports) {
   MooreBound bound;
   uint64_t left = n_nodes - 1;
+  // Ends: with two ports each level has two nodes, and with more they grow. 64 bits hold them, since left bounds the
+  // number of levels.
   for (uint64_t level = first_level; left > 0; level *= n_ports - 1) {
     const uint64_t placed = std::min(left, level);
     ++bound.diameter;
@@ -31,6 +33,7 @@ MooreBound moore_bound(uint32_t n_nodes, uint32_t n_ports) {
   if (used % 2 == 1 && n_nodes % 2 == 1) {
     const MooreBound weak = from_one(n_nodes, used - 1, used);
     bound.diameter = std::max(bound.diameter, weak.diameter);
+    // The difference may wrap around, and so does the sum, back.
     bound.sum += weak.sum - of_one;
   }
   return bound;

@@ -10,6 +10,7 @@ namespace ringbolt::fabric {
 namespace {
 
 Fraction ratio_of_cut(const Fraction& rate, uint32_t n_inside, uint32_t n_nodes) {
+  // A cut carries what n_inside times the others send, one way.
   return rate / (Fraction(n_inside) * Fraction(n_nodes - n_inside));
 }
 
@@ -46,6 +47,7 @@ class GrowingCut {
     rate_ += rates_[node];
     for (const auto& [other, capacity] : cables_[node]) {
       if (is_inside_[other]) {
+        // The cable counted for both of its nodes, and leaves the set no more.
         rate_ = rate_ - Fraction(2) * capacity;
       }
     }
@@ -119,6 +121,7 @@ Number worst_load(const Graph& graph) {
     for (uint32_t node = 0; node < n; ++node) {
       order[node] = node;
     }
+    // Nearer nodes first, so that the number of paths to a node is known before it is passed on.
     std::ranges::sort(order, {}, [&](uint32_t node) { return hops[start][node]; });
     n_paths[start][start] = Number(1);
     for (const uint32_t node : order) {
@@ -135,6 +138,7 @@ Number worst_load(const Graph& graph) {
       Number load(0);
       for (uint32_t source = 0; source < n; ++source) {
         for (uint32_t sink = 0; sink < n; ++sink) {
+          // Unreachable ones add up to nothing that is a distance.
           if (hops[source][from] + 1 + hops[to][sink] == hops[source][sink]) {
             load = load + n_paths[source][from] * n_paths[to][sink] / n_paths[source][sink];
           }
@@ -161,6 +165,7 @@ PairRate pair_rate_bound(const Graph& graph) {
   PairRate rate;
   rate.has_all_cuts = graph.n_nodes <= kMostNodesForAllCuts;
   rate.bound = std::min(rate.has_all_cuts ? least_of_all_cuts(graph) : least_of_likely_cuts(graph),
+                        // Each byte uses as many directions of cables as it makes hops.
                         Fraction(2) * total / Fraction(distances(graph).sum));
   return rate;
 }
@@ -170,6 +175,7 @@ SplitRate equal_split_rate(const Graph& graph) {
     const Fraction exact = Fraction(1) / worst_load<Fraction>(graph);
     return {exact.value(), exact};
   } catch (const base::Error&) {
+    // Only EOVERFLOW comes here: numbers of paths grow exponentially on some graphs.
     return {1 / worst_load<double>(graph), std::nullopt};
   }
 }

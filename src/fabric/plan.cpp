@@ -28,7 +28,9 @@ std::vector<uint32_t> offsets_of(const Graph& graph) {
       offsets.push_back(offset);
     }
   }
+  // Two rails of one pair could stand for a cable that is missing elsewhere.
   const bool has_rails = merge_rails(graph).cables.size() != graph.cables.size();
+  // There every numbering by neighbours is as plain.
   const bool is_mesh = n > 3 && offsets.size() == n / 2;
   return has_rails || is_mesh ? std::vector<uint32_t>{} : offsets;
 }
@@ -42,6 +44,7 @@ void plug_by_offsets(Plan& plan, const std::vector<uint32_t>& offsets) {
     const auto j = static_cast<uint32_t>(std::ranges::find(offsets, offset) - offsets.begin());
     const bool is_half_way = 2 * offset == n;
     const bool is_forward = ahead == offset;  // from the lower node
+    // Out by an even port, in by the odd one beside it.
     cable.a.port = 2 * j + (is_forward || is_half_way ? 0 : 1);
     cable.b.port = 2 * j + (is_forward && !is_half_way ? 1 : 0);
   }
@@ -84,11 +87,13 @@ std::vector<bool> directions_of(const Plan& plan) {
   std::vector<bool> is_done(plan.cables.size(), false);
   std::vector<bool> is_odd_done(plan.n_nodes, false);
   std::vector<bool> is_upward(plan.cables.size(), false);
+  // The node that is not there comes last: what begins at it would end anywhere.
   for (uint32_t start = 0; start <= nowhere; ++start) {
     for (uint32_t node = start; !ways[node].empty();) {
       const Way way = ways[node].back();
       ways[node].pop_back();
       const bool is_cable = way.cable != kNoCable;
+      // A reference into the vector of bits: setting it marks the cable, which stands in the lists of both its ends.
       auto done = is_cable ? is_done[way.cable] : is_odd_done[node == nowhere ? way.to : node];
       if (done) {
         continue;
@@ -150,6 +155,7 @@ std::vector<bool> cross_ports(Plan& plan) {
     PlannedEnd& to = is_upward[i] ? cable.b : cable.a;
     from.port = 2 * n_out[from.node]++ + 1;
     to.port = 2 * n_in[to.node]++;
+    // One more out than there are odd ports: it takes the last even one.
     if (from.port == plan.n_ports) {
       from.port = plan.n_ports - 1;
       is_last_odd[from.node] = true;
@@ -163,6 +169,7 @@ std::optional<uint32_t> add_cable(Plan& plan, uint32_t a, uint32_t b, const Frac
   RINGBOLT_ASSERT(a != b && a < plan.n_nodes && b < plan.n_nodes);
   const uint32_t low = std::min(a, b);
   const uint32_t high = std::max(a, b);
+  // Both before anything is changed.
   const std::optional<uint32_t> low_port = free_port(plan, low);
   const std::optional<uint32_t> high_port = free_port(plan, high);
   if (!low_port || !high_port) {

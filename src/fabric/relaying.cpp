@@ -14,6 +14,7 @@ bool is_ring_in_order(const Graph& graph) {
     return false;
   }
   const Graph in_order = ring(graph.n_nodes);
+  // Rails and speeds do not matter.
   return std::ranges::equal(merged.cables, in_order.cables,
                             [](const Cable& one, const Cable& other) { return one.a == other.a && one.b == other.b; });
 }
@@ -35,6 +36,7 @@ const char* discipline_text(Discipline discipline) {
 }
 
 Relaying choose_relaying(const Graph& graph, uint32_t worst_diameter) {
+  // Room for detours while routes change after a cut.
   constexpr uint32_t kLeastHops = 6;
   const uint32_t most_hops = std::max(worst_diameter + 2, kLeastHops);
   if (most_hops <= kMostHopClasses) {

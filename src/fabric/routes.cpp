@@ -12,7 +12,8 @@ namespace {
 
 using Lists = std::vector<std::vector<uint32_t>>;
 
-/// Which way is up.
+/// Which way is up. Up is towards the root, and among nodes of one distance towards the lower number: a total order,
+/// without which cycles of buffers could wait for each other.
 class Order {
  public:
   Order(const Lists& lists, uint32_t root) : hops_(hops_from(lists, root)) {}
@@ -31,7 +32,8 @@ struct Legal {
 Legal legal_hops(const Lists& lists, const Order& order, uint32_t sink) {
   Legal legal{std::vector<uint32_t>(lists.size(), kUnreachable), std::vector<uint32_t>(lists.size(), kUnreachable)};
   legal.by_up[sink] = legal.by_down[sink] = 0;
-  // Backwards from the sink: a node that goes up next may come from up; one that goes down next from anywhere.
+  // Backwards from the sink: a node that goes up next may come from up; one that goes down next from anywhere. Each
+  // pair of node and state enters once at most.
   std::vector<std::pair<uint32_t, bool>> queue{{sink, false}, {sink, true}};
   for (size_t next = 0; next < queue.size(); ++next) {
     const auto [node, may_go_up] = queue[next];
@@ -39,6 +41,7 @@ Legal legal_hops(const Lists& lists, const Order& order, uint32_t sink) {
     for (const uint32_t before : lists[node]) {
       const bool is_up = order.is_up(before, node);
       const auto reach = [&, before = before](std::vector<uint32_t>& found, bool state) {
+        // Breadth first: the first time is by the fewest hops.
         if (found[before] == kUnreachable) {
           found[before] = hops;
           queue.emplace_back(before, state);
@@ -47,6 +50,7 @@ Legal legal_hops(const Lists& lists, const Order& order, uint32_t sink) {
       if (is_up && may_go_up) {
         reach(legal.by_up, true);
       } else if (!is_up && !may_go_up) {
+        // Who goes down next may have come down already or still be allowed up: both states are reached.
         reach(legal.by_down, false);
         reach(legal.by_up, true);
       }
@@ -60,6 +64,7 @@ Legal legal_hops(const Lists& lists, const Order& order, uint32_t sink) {
 Routes shortest_routes(const Graph& graph) {
   const Lists lists = neighbours(graph);
   Routes routes;
+  // By sinks, then sources. Of unconnected pairs there is none.
   for (uint32_t sink = 0; sink < graph.n_nodes; ++sink) {
     const std::vector<uint32_t> hops = hops_from(lists, sink);
     for (uint32_t source = 0; source < graph.n_nodes; ++source) {
@@ -68,6 +73,7 @@ Routes shortest_routes(const Graph& graph) {
       }
       Route& route = routes.emplace_back();
       for (uint32_t node = source; node != sink;) {
+        // There is one: hops were counted along neighbours. Lists ascend, so it is the lowest.
         const auto next = std::ranges::find_if(lists[node], [&](uint32_t one) { return hops[one] + 1 == hops[node]; });
         route.push_back({node, *next, 0});
         node = *next;
@@ -95,7 +101,9 @@ Routes up_down_routes(const Graph& graph, uint32_t root) {
           const bool is_up = order.is_up(node, one);
           return (!is_up || may_go_up) && (is_up ? legal.by_up : legal.by_down)[one] == left - 1;
         });
+        // legal_hops() has counted along such a neighbour.
         RINGBOLT_ASSERT(next != lists[node].end());
+        // Once down, never up again.
         may_go_up = order.is_up(node, *next);
         route.push_back({node, *next, 0});
         node = *next;
@@ -108,6 +116,7 @@ Routes up_down_routes(const Graph& graph, uint32_t root) {
 Routes best_up_down_routes(const Graph& graph) {
   std::optional<Routes> best;
   RouteUse least;
+  // All roots, n^4 at worst; of equal ones the lowest, on all ranks alike.
   for (uint32_t root = 0; root < graph.n_nodes; ++root) {
     Routes routes = up_down_routes(graph, root);
     const RouteUse use = use_of(routes);
@@ -119,6 +128,7 @@ Routes best_up_down_routes(const Graph& graph) {
   return best.value_or(Routes{});
 }
 
+// A buffer class per hop: a message only ever waits for the next higher class, so that no cycle can form.
 Routes with_hop_classes(Routes routes) {
   for (Route& route : routes) {
     for (size_t hop = 0; hop < route.size(); ++hop) {
@@ -128,11 +138,14 @@ Routes with_hop_classes(Routes routes) {
   return routes;
 }
 
+// For rings alone: the cable between the last node and node 0 breaks the one cycle of buffers that a ring has in each
+// direction.
 Routes with_dateline(Routes routes, uint32_t n_nodes) {
   for (Route& route : routes) {
     uint32_t buffer_class = 0;
     for (Channel& channel : route) {
       if (std::min(channel.from, channel.to) == 0 && std::max(channel.from, channel.to) == n_nodes - 1) {
+        // And stays 1: a shortest path crosses that cable once.
         buffer_class = 1;
       }
       channel.buffer_class = buffer_class;

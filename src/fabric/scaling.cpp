@@ -12,6 +12,7 @@ namespace {
 /// How many trees fit at that scale.
 int64_t trees_at(const Graph& graph, const std::function<Fraction(const Graph&)>& rate_of, const Fraction& scale) {
   const Graph pieces = in_pieces(graph, scale);
+  // Thin cables may have become none.
   return distances(pieces).is_connected ? rate_of(pieces).floor() : 0;
 }
 
@@ -22,6 +23,7 @@ Scaling exact_scaling(const Graph& graph, const Fraction& rate) {
   const int64_t common = least_common_multiple(common_denominator(merged), rate.denominator());
   int64_t divisor = scaled(rate, common);
   for (const Cable& cable : merged.cables) {
+    // The greatest by which all stay whole: fewer pieces, and so fewer trees for the same rate.
     divisor = std::gcd(divisor, scaled(cable.capacity, common));
   }
   const Fraction scale(common, divisor);
@@ -53,7 +55,8 @@ Scaling few_trees_scaling(const Graph& graph, const std::function<Fraction(const
       best = {scale, n_trees};
     }
   };
-  // Whole scales waste nothing of cables of rate 1; scales that would make the rate whole waste nothing of it.
+  // Whole scales waste nothing of cables of rate 1; scales that would make the rate whole waste nothing of it. Beyond
+  // twice the number of trees more pieces gain nothing.
   for (int64_t scale = 1; scale <= most_trees && rate * Fraction(scale) <= Fraction(2 * most_trees); ++scale) {
     consider(scale);
   }

@@ -21,7 +21,9 @@ using Pair = std::pair<uint32_t, uint32_t>;
 class Dice {
  public:
   explicit Dice(uint64_t seed) : engine_(seed) {}
+  // The upper half of a product of 32 bits (Lemire 2019), with a bias too small to matter. `limit` is not 0.
   uint32_t below(uint32_t limit) { return static_cast<uint32_t>((engine_() >> 32U) * limit >> 32U); }
+  // 53 bits: from 0 up to, and without, 1.
   double unit() { return static_cast<double>(engine_() >> 11U) * 0x1p-53; }
 
  private:
@@ -74,6 +76,7 @@ std::optional<Wiring> try_pairing(const std::vector<uint32_t>& n_ports, uint32_t
   for (uint32_t node = 0; node < n_ports.size(); ++node) {
     free.insert(free.end(), n_ports[node], node);
   }
+  // Order among free ports does not matter.
   const auto take = [&](size_t index) {
     const uint32_t node = free[index];
     free[index] = free.back();
@@ -175,6 +178,7 @@ class Cost {
       missing -= found;
       near = wider;
     }
+    // More than any gain of average that a longer diameter could bring on the way.
     return sum + (level > bound_.diameter ? uint64_t{2} * n_nodes_ * (level - bound_.diameter) : 0);
   }
 
@@ -189,6 +193,7 @@ struct Found {
 };
 
 Found anneal(Wiring wiring, const Cost& cost, uint32_t n_steps, Dice& dice) {
+  // Hops of all pairs: at first a change for the worse by 8 is taken in one of three, at the end by 0.3.
   constexpr double kHot = 8;
   constexpr double kCold = 0.3;
   uint64_t now = cost.of(wiring);
@@ -200,6 +205,7 @@ Found anneal(Wiring wiring, const Cost& cost, uint32_t n_steps, Dice& dice) {
     const size_t one = dice.below(n_cables);
     const size_t two = dice.below(n_cables);
     const auto [a, b] = wiring.cables()[one];
+    // Either way round, so that both exchanges of two cables can come about.
     const auto [c, d] =
         dice.below(2) == 0 ? wiring.cables()[two] : Pair{wiring.cables()[two].second, wiring.cables()[two].first};
     if (a == c || a == d || b == c || b == d || wiring.has(a, c) || wiring.has(b, d)) {

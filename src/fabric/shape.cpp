@@ -37,6 +37,7 @@ std::string_view classic_name(uint32_t n_nodes, uint32_t n_ports) {
 
 /// The rule, unless it is a list that nobody reads.
 std::string rule_text(const KnownGraph& known) {
+  // About two lines of a terminal.
   constexpr size_t kMostBytes = 200;
   return known.rule.size() <= kMostBytes
              ? known.rule
@@ -44,6 +45,7 @@ std::string rule_text(const KnownGraph& known) {
 }
 
 /// Of 3 ports and more, and at least 2 nodes more than ports.
+// Best first: the table of known graphs, then a search, then chance. All three give the same plan on every machine.
 Shape sparse_shape(uint32_t n_nodes, uint32_t n_ports) {
   if (auto known = catalogued(n_nodes, n_ports)) {
     const std::string_view classic = classic_name(n_nodes, n_ports);
@@ -61,6 +63,7 @@ Shape sparse_shape(uint32_t n_nodes, uint32_t n_ports) {
 /// What is laid beside the full mesh with `n_ports` < n_nodes - 1 ports.
 Graph beside_mesh(uint32_t n_nodes, uint32_t n_ports) {
   Graph graph{n_nodes};
+  // Pairs: a node is left over where their number is odd.
   if (n_ports == 1) {
     for (uint32_t node = 0; node + 1 < n_nodes; node += 2) {
       join(graph, node, node + 1);
@@ -70,6 +73,7 @@ Graph beside_mesh(uint32_t n_nodes, uint32_t n_ports) {
   return n_ports == 2 ? ring(n_nodes) : sparse_shape(n_nodes, n_ports).graph;
 }
 
+// With n_nodes - 1 ports and more.
 Shape mesh_with_rails(uint32_t n_nodes, uint32_t n_ports) {
   Shape shape{"mesh", "every two nodes share a cable: nothing is nearer", full_mesh(n_nodes)};
   const size_t n_pairs = shape.graph.cables.size();
@@ -90,6 +94,7 @@ Shape mesh_with_rails(uint32_t n_nodes, uint32_t n_ports) {
   return shape;
 }
 
+// Bounds that all functions below rely on.
 std::optional<tl::unexpected<base::ParseError>> objection(uint32_t n_nodes, uint32_t n_ports) {
   if (n_nodes < 2 || n_nodes > kMostPlannedNodes) {
     return refuse(0, fmt::format("{} node{}: a plan has from 2 to {} nodes", n_nodes, n_nodes == 1 ? "" : "s",
@@ -106,12 +111,14 @@ std::optional<tl::unexpected<base::ParseError>> objection(uint32_t n_nodes, uint
   return std::nullopt;
 }
 
+// At least one entry, "" too: it gives one 0, which all callers refuse.
 std::vector<uint32_t> numbers(std::string_view text, char separator) {
   std::vector<uint32_t> found;
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find(separator, at), text.size());
     uint32_t value = 0;
     for (const char c : text.substr(at, end - at)) {
+      // Anything else becomes a number that nothing accepts; it stays below 2^32 thereby.
       value = c >= '0' && c <= '9' && value < 10'000 ? value * 10 + static_cast<uint32_t>(c - '0') : 1'000'000;
     }
     found.push_back(value);
@@ -124,6 +131,7 @@ Parsed<Graph> parse_torus(std::string_view sizes, uint32_t n_nodes) {
   std::vector<uint32_t> sides = numbers(sizes, 'x');
   if (sizes.empty()) {  // as square as can be
     uint32_t side = 1;
+    // The largest divisor up to the root. n_nodes is bounded by objection(): the product can't wrap.
     for (uint32_t one = 1; one * one <= n_nodes; ++one) {
       side = n_nodes % one == 0 ? one : side;
     }
@@ -131,6 +139,7 @@ Parsed<Graph> parse_torus(std::string_view sizes, uint32_t n_nodes) {
   }
   uint64_t product = 1;
   for (const uint32_t side : sides) {
+    // Bounded, so that three sides can't wrap: beyond any number of nodes it is wrong anyhow.
     product = std::min(product * side, uint64_t{1'000'000});
   }
   if (sides.size() < 2 || sides.size() > 3 || product != n_nodes || std::ranges::min(sides) < 2) {
@@ -145,6 +154,7 @@ Parsed<Graph> parse_torus(std::string_view sizes, uint32_t n_nodes) {
 Parsed<Graph> parse_offsets(std::string_view text, uint32_t n_nodes) {
   std::vector<uint32_t> offsets = numbers(text, ',');
   std::ranges::sort(offsets);
+  // An offset and n minus it are the same chord.
   if (offsets.front() < 1 || offsets.back() > n_nodes / 2 || std::ranges::adjacent_find(offsets) != offsets.end()) {
     return refuse(0, fmt::format("circulant:S,S,... has different offsets from 1 to {}", n_nodes / 2));
   }
@@ -197,6 +207,7 @@ Parsed<Shape> best_shape(uint32_t n_nodes, uint32_t n_ports) {
   if (auto objected = objection(n_nodes, n_ports)) {
     return *objected;
   }
+  // From two nodes on: objection() has refused fewer, so that nothing wraps.
   if (n_ports >= n_nodes - 1) {
     return mesh_with_rails(n_nodes, n_ports);
   }
@@ -207,6 +218,7 @@ Parsed<Shape> best_shape(uint32_t n_nodes, uint32_t n_ports) {
 }
 
 Parsed<Shape> named_shape(std::string_view text, uint32_t n_nodes, uint32_t n_ports) {
+  // One port is enough for a line of two, which is looked at below.
   if (auto objected = objection(n_nodes, std::max(n_ports, 2U))) {
     return *objected;
   }
@@ -216,6 +228,7 @@ Parsed<Shape> named_shape(std::string_view text, uint32_t n_nodes, uint32_t n_po
   if (!graph) {
     return tl::unexpected<base::ParseError>(graph.error());
   }
+  // A circulant whose offsets share a divisor with n_nodes falls apart.
   if (!distances(*graph).is_connected) {
     return refuse(0, fmt::format("{} does not join all {} nodes", text, n_nodes));
   }

@@ -9,6 +9,7 @@ namespace ringbolt::fabric {
 uint32_t depth(const Tree& tree) {
   std::vector<uint32_t> level(tree.arcs.size() + 1);
   uint32_t deepest = 0;
+  // Each after the one that reaches its `from`, so that level is known.
   for (const Arc& arc : tree.arcs) {
     level[arc.to] = level[arc.from] + 1;
     deepest = std::max(deepest, level[arc.to]);

@@ -52,6 +52,7 @@ class Forests {
   bool make_room(uint32_t piece) {
     std::vector<uint32_t> pushed_by(pieces_.size(), kNone);
     std::vector<uint32_t> queue{piece};
+    // The chain ends where a piece has pushed itself.
     pushed_by[piece] = piece;
     std::vector<uint32_t> path;
     for (size_t next = 0; next < queue.size(); ++next) {
@@ -62,10 +63,12 @@ class Forests {
         if (forest == pieces_[one].forest) {
           continue;
         }
+        // It would close no circle there.
         if (!find_path(forest, pieces_[one].ends, path)) {
           move_chain(one, forest, pushed_by);
           return true;
         }
+        // Taking out any of these would make room for it.
         for (const uint32_t other : path) {
           if (pushed_by[other] == kNone) {
             pushed_by[other] = one;
@@ -96,6 +99,7 @@ class Forests {
   /// The pieces of the forest between the two ends; false if it does not join them.
   bool find_path(uint32_t forest, const Arc& ends, std::vector<uint32_t>& path) {
     path.clear();
+    // A member, so that its memory is kept from call to call.
     came_by_.assign(n_nodes_, {kNone, kNone});
     came_by_[ends.from] = {ends.from, kNone};
     std::vector<uint32_t> stack{ends.from};
@@ -155,6 +159,7 @@ Packing pack_undirected(const Graph& graph, const Scaling& scaling) {
     }
   }
   RINGBOLT_ASSERT(taken == wanted);  // Nash-Williams, Tutte
+  // By their arcs in order: equal trees become one with a multiplicity.
   std::map<std::vector<Arc>, Tree> different;
   for (size_t index = 0; index < static_cast<size_t>(scaling.n_trees); ++index) {
     Tree tree = rooted_at_centre(graph.n_nodes, forests.arcs(index));

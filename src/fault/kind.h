@@ -54,6 +54,7 @@ enum class Kind : uint8_t {
   // Calls of the data path, and registering memory.
   call_errno,  ///< are refused
 };
+// plan_words.cpp has a table of all kinds up to this one, and bits of a uint64_t for each: 64 kinds at most.
 inline constexpr Kind kLastKind = Kind::call_errno;
 
 /// What a kind befalls: each has a count of its own.
@@ -73,6 +74,8 @@ enum class Subject : uint8_t {
 };
 inline constexpr unsigned kSubjects = 12;
 
+/// By ranges of the enumeration, so that a kind put in the middle would move others to another subject; a new one
+/// goes to the end, with a line here.
 constexpr Subject subject_of(Kind kind) {
   return kind <= Kind::delay                ? Subject::frame
          : kind <= Kind::rtr_block          ? Subject::rtr
@@ -88,7 +91,8 @@ constexpr Subject subject_of(Kind kind) {
          : kind <= Kind::gid_change         ? Subject::state
                                             : Subject::call;
 }
-/// It holds, or it does not: no dice are thrown for each message.
+/// It holds, or it does not: no dice are thrown for each message. Subjects from `state` on are those: keep `state`
+/// and `look` last.
 constexpr bool is_state(Kind kind) { return subject_of(kind) >= Subject::state; }
 
 /// What a device makes of a pulled cable.

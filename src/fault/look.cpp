@@ -10,6 +10,7 @@
 namespace ringbolt::fault {
 namespace {
 
+/// "rdma_en2" with another number at its end; a name without one gets one.
 std::string with_other_number(const std::string& name, uint64_t seed) {
   constexpr uint64_t kFurther = 10;
   const size_t digits = name.find_last_not_of("0123456789") + 1;
@@ -17,6 +18,7 @@ std::string with_other_number(const std::string& name, uint64_t seed) {
   return name.substr(0, digits) + std::to_string(number + 1 + seed % kFurther);
 }
 
+// `which` are indices into `names`, one at least.
 void exchange(std::vector<std::string>& names, const std::vector<size_t>& which, uint64_t seed) {
   if (which.size() == 1) {
     names[which[0]] = with_other_number(names[which[0]], seed);
@@ -28,7 +30,8 @@ void exchange(std::vector<std::string>& names, const std::vector<size_t>& which,
     turned.push_back(names[one]);
   }
   // By at least one place, and never all the way around.
-  std::rotate(turned.begin(), turned.begin() + 1 + static_cast<std::ptrdiff_t>(seed % (which.size() - 1)), turned.end());
+  std::rotate(turned.begin(), turned.begin() + 1 + static_cast<std::ptrdiff_t>(seed % (which.size() - 1)),
+              turned.end());
   for (size_t i = 0; i < which.size(); ++i) {
     names[which[i]] = std::move(turned[i]);
   }
@@ -40,6 +43,7 @@ std::vector<size_t> gid_order(const Plan& plan, const Place& place, size_t size)
   std::vector<size_t> order(size);
   std::iota(order.begin(), order.end(), size_t{0});
   for (const Rule& rule : plan.rules) {
+    // A look has no direction: rules for one can't name it, so that either would do.
     if (!rule.applies_to(place, Direction::send)) {
       continue;
     }
@@ -49,9 +53,11 @@ std::vector<size_t> gid_order(const Plan& plan, const Place& place, size_t size)
     if (rule.kind == Kind::gid_shuffle && size > 1) {
       const std::vector<size_t> before = order;
       Dice dice(rule.seed, size);
+      // Fisher and Yates' shuffle. The dice depend on seed and size alone: the table is the same at each start.
       for (size_t i = size - 1; i > 0; --i) {
         std::swap(order[i], order[dice.below(i + 1)]);
       }
+      // Or the fault would be none, at this seed.
       if (order == before) {
         std::rotate(order.begin(), order.begin() + 1, order.end());
       }

@@ -12,6 +12,7 @@
 namespace ringbolt::fault {
 namespace {
 
+// IB_DEVICE_NAME_MAX of the kernel's RDMA core. Also as much as a message quotes of a bad word.
 constexpr size_t kMaxPortBytes = 64;
 
 bool is_port_name(std::string_view text) {
@@ -35,6 +36,7 @@ void read_kind(Words& words, Rule& rule) {
   // No key looks like this: it is a chance that can't be.
   const bool is_meant_as_one =
       second.ends_with('%') || (!second.empty() && second.front() >= '0' && second.front() <= '9');
+  // "1" is a chance too, and so can't be the first key of a state.
   if (chance && is_state(*kind)) {
     words.complain(fmt::format("{} has no chance: it holds, or it does not", name_of(*kind)));
   } else if (chance || is_meant_as_one || subject_of(*kind) == Subject::frame) {
@@ -45,6 +47,8 @@ void read_kind(Words& words, Rule& rule) {
 
 /// Which frames it is for. False: `key` is none of these.
 bool read_choice(Words& words, std::string_view key, Rule& rule) {
+  // Keys for how strong a fault is are tables of plan_words.cpp; these say what it befalls, and are the same for most
+  // kinds.
   if (key == "seed") {
     rule.seed = words.take(key, read_count(words.next()), "a number");
   } else if (key == "node") {
@@ -56,6 +60,7 @@ bool read_choice(Words& words, std::string_view key, Rule& rule) {
     if (!is_port_name(rule.port)) {
       words.complain("port takes the name of a device, as in rdma_en2");
     }
+    // Calls, messages and completions have one direction, from the program's side.
   } else if (key == "direction" && subject_of(rule.kind) == Subject::frame) {
     const std::string_view way = words.next();
     if (way != "send" && way != "receive") {
@@ -76,6 +81,7 @@ base::Parsed<Rule> parse_rule(std::string_view text, size_t line) {
   Words words(text);
   Rule rule;
   read_kind(words, rule);
+  // Views into `text`; as many as keys, of which there are about twenty.
   std::vector<std::string_view> seen;
   while (words.problem().empty() && !words.is_at_end()) {
     const std::string_view key = words.next();
@@ -109,6 +115,7 @@ base::Parsed<Plan> parse_plan(std::string_view text) {
   Plan plan;
   size_t line = 1;
   while (!text.empty()) {
+    // What begins with # lasts to the end of the line, semicolons and all.
     const size_t end = text.find_first_of("\n;#");
     const std::string_view piece = text.substr(0, end);
     if (piece.find_first_not_of(kBlanks) != std::string_view::npos) {
@@ -132,6 +139,7 @@ base::Parsed<Plan> parse_plan(std::string_view text) {
 }
 
 std::string emit_rule(const Rule& rule) {
+  // What a key that is left out means when it is read: the defaults of both must be the same.
   const Rule usual;
   const auto count = [](uint64_t value) { return std::to_string(value); };
   std::string text(name_of(rule.kind));

@@ -49,8 +49,10 @@ constexpr std::array kKinds{std::to_array<Named<Kind>>({{"loss", Kind::loss},
                                                         {"query-hang", Kind::query_hang},
                                                         {"gid-change", Kind::gid_change},
                                                         {"call-errno", Kind::call_errno}})};
+// So that name_of() finds every kind; that no kind is there twice is for a test.
 static_assert(kKinds.size() == static_cast<size_t>(kLastKind) + 1);
 
+// Numbers of this system: a plan goes from machine to machine as text, with the names.
 constexpr std::array kErrors{std::to_array<Named<int>>({{"EINVAL", EINVAL},
                                                         {"ETIMEDOUT", ETIMEDOUT},
                                                         {"EBUSY", EBUSY},
@@ -72,10 +74,8 @@ constexpr std::array kCallNames{std::to_array<Named<Call>>({{"post-send", Call::
                                                             {"reg-mr", Call::reg_mr}})};
 static_assert(kCallNames.size() == kCalls);
 
-constexpr std::array kUnplugs{std::to_array<Named<Unplug>>({{"hang", Unplug::hang},
-                                                            {"port-event", Unplug::port_event},
-                                                            {"flush", Unplug::flush},
-                                                            {"abort", Unplug::abort}})};
+constexpr std::array kUnplugs{std::to_array<Named<Unplug>>(
+    {{"hang", Unplug::hang}, {"port-event", Unplug::port_event}, {"flush", Unplug::flush}, {"abort", Unplug::abort}})};
 
 /// A cable between machines that people have: docs/faults.md has the sources.
 struct Preset {
@@ -84,12 +84,12 @@ struct Preset {
   uint64_t delay_ns;
   uint64_t jitter_ns;
 };
-constexpr std::array kPresets{std::to_array<Preset>({{"mac-linux-40g", 10'000, 5'000, 0},
-                                                     {"mac-mac-80g", 40'000, 4'500, 500},
-                                                     {"linux-rc-rail", 10'000, 7'500, 500}})};
+constexpr std::array kPresets{std::to_array<Preset>(
+    {{"mac-linux-40g", 10'000, 5'000, 0}, {"mac-mac-80g", 40'000, 4'500, 500}, {"linux-rc-rail", 10'000, 7'500, 500}})};
 
 enum class Quantity : uint8_t { count, time, rate };
 
+// A set of kinds in 64 bits.
 constexpr uint64_t bit(Kind kind) { return uint64_t{1} << static_cast<unsigned>(kind); }
 template <class... Kinds>
 constexpr uint64_t bits(Kinds... kinds) {
@@ -101,12 +101,16 @@ struct Strength {
   std::string_view key;
   uint64_t kinds;
   Quantity quantity;
-  uint64_t Rule::* member;
+  // Several keys write to one member, under names that suit their kinds.
+  uint64_t Rule::*member;
+  // Both bounds are inclusive, and in the member's unit: ns, Mbit/s or a count. `least` is looked at for counts only.
   uint64_t least;
   uint64_t most;
+  // Also when it is the default: a line without it would be incomplete (missing_part()), or read oddly.
   bool is_always_said = false;
 };
 constexpr uint64_t kDayNs = 86'400'000'000'000;
+// 10 Tbit/s: beyond any cable.
 constexpr uint64_t kMaxRateMbps = 10'000'000;
 constexpr std::array kStrengths{std::to_array<Strength>({
     {"by", bit(Kind::reorder), Quantity::count, &Rule::overtakers, 1, 1024, true},
@@ -115,15 +119,18 @@ constexpr std::array kStrengths{std::to_array<Strength>({
     {"rate", bit(Kind::shape), Quantity::rate, &Rule::rate_mbps, 1, kMaxRateMbps},
     {"by", bit(Kind::delay), Quantity::time, &Rule::delay_ns, 0, Rule::kMaxDelayNs, true},
     {"by", bits(Kind::shape, Kind::early), Quantity::time, &Rule::delay_ns, 0, Rule::kMaxDelayNs},
-    {"by", bits(Kind::rtr_block, Kind::completion_late, Kind::destroy_hang, Kind::query_hang, Kind::flap), Quantity::time,
-     &Rule::delay_ns, 0, Rule::kMaxBlockNs, true},
+    {"by", bits(Kind::rtr_block, Kind::completion_late, Kind::destroy_hang, Kind::query_hang, Kind::flap),
+     Quantity::time, &Rule::delay_ns, 0, Rule::kMaxBlockNs, true},
     {"restore", bit(Kind::unplug), Quantity::time, &Rule::delay_ns, 0, kDayNs},
     {"jitter", bits(Kind::delay, Kind::shape), Quantity::time, &Rule::jitter_ns, 0, Rule::kMaxDelayNs},
+    // Times 4 KiB: 256 MiB under way at most.
     {"window", bit(Kind::shape), Quantity::count, &Rule::window_frames, 1, 65536},
+    // Statuses of enum ibv_wc_status beyond IBV_WC_SUCCESS, up to IBV_WC_TM_RNDV_INCOMPLETE.
     {"status", bits(Kind::completion_error, Kind::receive_error), Quantity::count, &Rule::status, 1, 23},
     {"left", bit(Kind::exhaust), Quantity::count, &Rule::left, 0, UINT64_MAX},
     {"after", bits(Kind::coalesce, Kind::qp_age), Quantity::time, &Rule::after_ns, 0, kDayNs, true},
     {"every", bits(Kind::coalesce, Kind::flap), Quantity::time, &Rule::every_ns, 0, Rule::kMaxBlockNs, true},
+    // sgid_index of struct ibv_global_route has 8 bits.
     {"index", bit(Kind::gid_change), Quantity::count, &Rule::index, 0, 255},
     {"by", bit(Kind::gid_change), Quantity::time, &Rule::delay_ns, 0, Rule::kMaxBlockNs},
     {"every", bit(Kind::gid_change), Quantity::time, &Rule::every_ns, 0, Rule::kMaxBlockNs},
@@ -158,8 +165,8 @@ const T* find_named(const std::array<T, kCount>& table, std::string_view word) {
 
 /// What is no number. False: `key` is none of these.
 bool read_word(Words& words, std::string_view key, Rule& rule) {
-  const bool has_error =
-      rule.kind == Kind::rtr_errno || rule.kind == Kind::exhaust || rule.kind == Kind::call_errno;
+  const bool has_error = rule.kind == Kind::rtr_errno || rule.kind == Kind::exhaust || rule.kind == Kind::call_errno;
+  // pd-null takes none: a program sees a null pointer.
   if (key == "errno" && has_error) {
     const auto* error = find_named(kErrors, words.next());
     rule.error = error == nullptr ? 0 : error->second;
@@ -195,6 +202,8 @@ bool read_word(Words& words, std::string_view key, Rule& rule) {
       words.complain("preset takes mac-linux-40g, mac-mac-80g or linux-rc-rail");
       return true;
     }
+    // What the line said before is overwritten, what follows overwrites this. The name itself is not kept:
+    // emit_rule() writes the numbers.
     rule.rate_mbps = preset->rate_mbps;
     rule.delay_ns = preset->delay_ns;
     rule.jitter_ns = preset->jitter_ns;
@@ -211,6 +220,7 @@ std::optional<Kind> kind_of(std::string_view word) {
   return found == nullptr ? std::nullopt : std::optional(found->second);
 }
 
+// The table has every kind, or the result would be beyond its end.
 std::string_view name_of(Kind kind) { return std::ranges::find(kKinds, kind, &Named<Kind>::second)->first; }
 
 std::string kind_names() {
@@ -222,6 +232,7 @@ std::string kind_names() {
 }
 
 bool read_strength(Words& words, std::string_view key, Rule& rule) {
+  // A key may be there several times ("by"), for different kinds.
   const auto found = std::ranges::find_if(
       kStrengths, [&](const Strength& one) { return one.key == key && (one.kinds & bit(rule.kind)) != 0; });
   if (found == kStrengths.end()) {
@@ -298,21 +309,24 @@ std::string missing_part(const Rule& rule) {
       return rule.after_ns == 0 || rule.every_ns == 0 ? "takes two times: after 10s every 5s" : "";
     case Kind::qp_age:
       return rule.after_ns == 0 ? "takes a time: after 23min" : "";
+    // A cable that is down for the whole period would never come up again.
     case Kind::flap:
       return rule.delay_ns == 0 || rule.every_ns <= rule.delay_ns ? "takes two times: by 200ms every 1s" : "";
+    // Without times the address is away for good.
     case Kind::gid_change:
       return rule.every_ns + rule.delay_ns != 0 && (rule.delay_ns == 0 || rule.every_ns <= rule.delay_ns)
                  ? "takes two times, or none: by 200ms every 1s"
                  : "";
     case Kind::call_errno:
-      return !rule.call || rule.error == 0                      ? "takes a call and its error: call post-send errno ENOMEM"
+      return !rule.call || rule.error == 0                  ? "takes a call and its error: call post-send errno ENOMEM"
              : rule.call == Call::reg_mr && rule.queue_pair ? "knows no queue pair where memory is registered"
                                                             : "";
     case Kind::unplug:
       return rule.unplug ? "" : "takes what becomes of it: mode hang, port-event, flush or abort";
     case Kind::cross_cables:
-      return !rule.node || !rule.cable || !rule.other_cable ? "takes a node and its two cables: node 0 cable 0-1 with 0-2"
-                                                            : "";
+      return !rule.node || !rule.cable || !rule.other_cable
+                 ? "takes a node and its two cables: node 0 cable 0-1 with 0-2"
+                 : "";
     default:
       return "";
   }

@@ -14,8 +14,7 @@ struct Unit {
   uint64_t ns;
 };
 // Longest first: "ms" ends in "s".
-constexpr Unit kUnits[] = {
-    {"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"min", 60'000'000'000}};
+constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"min", 60'000'000'000}};
 
 }  // namespace
 
@@ -37,6 +36,7 @@ std::optional<uint32_t> read_chance(std::string_view text) {
   }
   const size_t point = text.find('.');
   const auto whole = read_count(text.substr(0, point));
+  // Bounded before it is multiplied; whether it is a chance is seen at the end.
   if (!whole || *whole > 100) {
     return std::nullopt;
   }
@@ -47,6 +47,7 @@ std::optional<uint32_t> read_chance(std::string_view text) {
       return std::nullopt;
     }
     for (const char digit : digits) {
+      // 0 is left of the unit once a digit can't be held: nine without a percent sign, seven with one.
       if (digit < '0' || digit > '9' || (unit /= 10) == 0) {
         return std::nullopt;
       }
@@ -56,6 +57,7 @@ std::optional<uint32_t> read_chance(std::string_view text) {
   return chance > Rule::kCertain ? std::nullopt : std::optional(static_cast<uint32_t>(chance));
 }
 
+// As percent, with seven digits after the point: exact, as kCertain / 100 is 10^7.
 std::string chance_text(uint32_t chance) {
   constexpr uint32_t kPercent = Rule::kCertain / 100;
   std::string text = fmt::format("{}.{:07}", chance / kPercent, chance % kPercent);
@@ -70,6 +72,7 @@ std::optional<uint64_t> read_time_ns(std::string_view text) {
   for (const Unit& unit : kUnits) {
     if (text.ends_with(unit.name)) {
       const auto value = read_count(text.substr(0, text.size() - unit.name.size()));
+      // The multiplication can't wrap.
       if (!value || *value > UINT64_MAX / unit.ns) {
         return std::nullopt;
       }
@@ -85,6 +88,7 @@ std::string time_text(uint64_t time_ns) {
   }
   const Unit* best = &kUnits[0];
   for (const Unit& unit : kUnits) {
+    // kUnits rises, so that the last that divides is the largest.
     best = time_ns % unit.ns == 0 ? &unit : best;
   }
   return fmt::format("{}{}", time_ns / best->ns, best->name);

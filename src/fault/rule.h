@@ -16,9 +16,9 @@ enum class Direction : uint8_t { send, receive };
 
 /// A port that frames pass through.
 struct Place {
-  std::optional<uint32_t> node;   ///< none outside clusters
-  std::optional<uint32_t> cable;  ///< its number in the cluster
-  std::string port;               ///< name of the device
+  std::optional<uint32_t> node;            ///< none outside clusters
+  std::optional<uint32_t> cable;           ///< its number in the cluster
+  std::string port;                        ///< name of the device
   std::optional<uint32_t> peer_node = {};  ///< at the other end of the cable
   friend bool operator==(const Place&, const Place&) = default;
 };
@@ -26,6 +26,8 @@ struct Place {
 /// One line of a plan. Frames (or calls, messages, completions) and time count from when the rule took effect at a
 /// port, from 0.
 struct Rule {
+  // Nine digits of a chance, as read_chance() takes them; in 32 bits. The delays below are in nanoseconds: 10 s for
+  // frames and messages, an hour for calls.
   static constexpr uint32_t kCertain = 1'000'000'000;
   static constexpr uint64_t kMaxDelayNs = 10'000'000'000;
   static constexpr uint64_t kMaxBlockNs = 3'600'000'000'000;
@@ -53,7 +55,7 @@ struct Rule {
   std::optional<Unplug> unplug;
   std::optional<Call> call;
   std::optional<uint32_t> queue_pair;  ///< the so many'th that the process made at the port, from 0
-  int error = 0;  ///< of this system; 0: what the device usually says
+  int error = 0;                       ///< of this system; 0: what the device usually says
 
   std::optional<uint32_t> node;
   std::optional<uint32_t> cable;
@@ -64,8 +66,8 @@ struct Rule {
   uint64_t from_ns = 0;
   uint64_t until_ns = UINT64_MAX;
 
-  /// Whether frames of that port and direction may suffer it. Of a frozen machine, and of crossed or pulled cables, both
-  /// ends do.
+  /// Whether frames of that port and direction may suffer it. Of a frozen machine, and of crossed or pulled cables,
+  /// both ends do. A rule for a node or cable never applies to a place outside clusters, which has none.
   bool applies_to(const Place& place, Direction way) const {
     const bool is_of_both_ends = kind == Kind::frozen || kind == Kind::cross_cables || kind == Kind::unplug;
     const bool is_node = !node || node == place.node || (is_of_both_ends && node == place.peer_node);
@@ -75,7 +77,8 @@ struct Rule {
   friend bool operator==(const Rule&, const Rule&) = default;
 };
 
-/// All faults that are in effect. A value.
+/// All faults that are in effect. A value. 256 rules: each is looked at for each frame of each port that it applies
+/// to.
 struct Plan {
   static constexpr size_t kMaxRules = 256;
   std::vector<Rule> rules;

@@ -19,7 +19,8 @@ class Shelf {
   bool is_full() const { return frames_.size() >= kMaxFrames; }
   bool is_empty() const { return frames_.empty(); }
 
-  /// `overtakers` 0: only the time counts. Not when it is full.
+  /// `overtakers` 0: only the time counts. Not when it is full. `due_ns` is of the clock that take() is asked with.
+  /// With `overtakers` the frame goes when so many others have passed from now on, or at `due_ns`.
   void put(Frame frame, uint32_t overtakers, uint64_t due_ns) {
     const Key by_time{due_ns, next_number_++};
     const Key by_count{overtakers == 0 ? UINT64_MAX : passed_ + overtakers, by_time.second};
@@ -28,12 +29,15 @@ class Shelf {
     }
     frames_.emplace(by_time, Held{std::move(frame), by_count});
   }
-  /// A frame went by that is not held back.
+  /// A frame went by that is not held back. For frames that were sent past the shelf; one that take() gives out must
+  /// not be counted.
   void count_passing() { ++passed_; }
-  /// The time has come for all that are here.
+  /// The time has come for all that are here. For a change of rules: take() gives out one after the other, whatever
+  /// what is put while they go goes too.
   void release_all() { is_released_ = !frames_.empty(); }
 
-  /// The next one that is due; nothing if there is none.
+  /// The next one that is due; nothing if there is none. Frames whose overtakers have passed go before those whose
+  /// time has come.
   std::optional<Frame> take(uint64_t now_ns) {
     if (!counted_.empty() && counted_.begin()->first.first <= passed_) {
       return take_at(frames_.find(counted_.begin()->second));
@@ -67,6 +71,7 @@ class Shelf {
     return frame;
   }
 
+  // Numbers make the keys unique and keep the order of equal times.
   std::map<Key, Held> frames_;  // by time
   std::map<Key, Key> counted_;  // those that wait for others, by how many must have passed
   uint64_t passed_ = 0;

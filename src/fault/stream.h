@@ -12,7 +12,7 @@
 namespace ringbolt::fault {
 
 /// What happens to one frame. Who judged it acts on it in this order: a frame that is not lost is harmed (turned bits,
-/// then the cut), multiplied, and held back.
+/// then the cut), multiplied, and held back. Times are in ns, from when the frame was judged.
 struct Verdict {
   uint64_t number = 0;  ///< of the frame (message, call...) in its stream
   bool is_lost = false;
@@ -37,7 +37,7 @@ struct Verdict {
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-/// Turns the bits that the verdict names.
+/// Turns the bits that the verdict names. Bits beyond the frame's end are passed over.
 void turn_bits(const Verdict& verdict, std::span<std::byte> frame);
 
 /// How many frames suffered what.
@@ -54,7 +54,8 @@ struct Tally {
 
 /// The frames of one port in one direction, in their order (or calls, messages, completions). What happens to the n-th
 /// frame depends on the rule, its seed, the place, the direction and n alone (of a shape on time, too): rules don't
-/// disturb each other, and the same seed gives the same faults. Not thread-safe.
+/// disturb each other, and the same seed gives the same faults. Not thread-safe: its owner's
+/// lock covers it, as in link/udp_faults.h and device/verb_faults.h.
 class Stream {
  public:
   /// `salt`: other than 0 for one of several streams of a place, which then suffer at different times.
@@ -62,16 +63,20 @@ class Stream {
          uint64_t salt = 0)
       : place_(std::move(place)), direction_(direction), subject_(subject), object_(object), salt_(salt) {}
 
-  /// From now on these rules. A rule that was there before goes on counting its frames and its time.
+  /// From now on these rules. A rule that was there before goes on counting its frames and its time. `now_ns` is of
+  /// the monotonic clock, as for judge(); a rule that was taken out and comes back begins anew. Two equal rules are
+  /// two.
   void set_rules(const Plan& plan, uint64_t now_ns);
   bool has_rules() const { return !active_.empty(); }
 
-  /// The next frame, of `bytes` bytes (at least 2); of objects: the next call, of which there are so many.
+  /// The next frame, of `bytes` bytes (at least 2); of objects: the next call, of which there are so many. `now_ns` may
+  /// be a little older than that of the call before. Never blocks, allocates nothing.
   Verdict judge(size_t bytes, uint64_t now_ns);
-  /// Repetition `repetition` (from 1) of frame `number`, which a sender makes by its timers: it takes no number, so that
-  /// what befalls others does not depend on when it comes. For the range of a rule it counts as so many frames later.
+  /// Repetition `repetition` (from 1) of frame `number`, which a sender makes by its timers: it takes no number, so
+  /// that what befalls others does not depend on when it comes. For the range of a rule it counts as so many frames
+  /// later. Not in the tally. A shape's cable is taken by it all the same.
   Verdict judge_again(uint64_t number, uint32_t repetition, size_t bytes, uint64_t now_ns);
-  /// The first rule of this kind that holds now, if any.
+  /// The first rule of this kind that holds now, if any. Valid until the next set_rules().
   const Rule* holding(Kind kind, uint64_t now_ns) const;
 
   const Place& place() const { return place_; }
@@ -81,6 +86,7 @@ class Stream {
  private:
   struct Active {
     Rule rule;
+    // Of the dice: seed, kind, place and direction mixed, see key_of().
     uint64_t key;
     uint64_t first;  ///< number of the frame that was the next one when it took effect
     uint64_t since_ns;

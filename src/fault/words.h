@@ -15,12 +15,15 @@ namespace ringbolt::fault {
 
 inline constexpr std::string_view kBlanks = " \t\r";
 
-/// The words of one fault, taken in order. The first complaint sticks. Not thread-safe.
+/// The words of one fault, taken in order. The first complaint sticks. Not thread-safe. Complaints are words for a
+/// person; they name the key, and quote no more than the caller gives them.
 class Words {
  public:
   explicit Words(std::string_view text) : rest_(text) { skip_blanks(); }
 
   bool is_at_end() const { return rest_.empty(); }
+  /// Empty at the end, which number() and the others then complain of. Views are into the constructor's text, which
+  /// must outlive them.
   std::string_view next() {
     const std::string_view word = peek();
     rest_.remove_prefix(word.size());
@@ -31,6 +34,7 @@ class Words {
 
   /// What was read, or else a complaint and nothing of worth.
   template <class T>
+  // `wanted` completes "KEY takes ...".
   T take(std::string_view key, const std::optional<T>& value, std::string_view wanted) {
     if (value) {
       return *value;
@@ -38,6 +42,7 @@ class Words {
     complain(fmt::format("{} takes {}", key, wanted));
     return T{};
   }
+  /// Bounds are inclusive. After a complaint: `least`, a value that callers may go on with.
   uint64_t number(std::string_view key, uint64_t least, uint64_t most) {
     const std::optional<uint64_t> value = read_count(next());
     if (!value || *value < least || *value > most) {
@@ -46,6 +51,7 @@ class Words {
     }
     return *value;
   }
+  /// In nanoseconds, 0 to `most_ns`; 0 after a complaint.
   uint64_t time(std::string_view key, uint64_t most_ns) {
     const std::optional<uint64_t> value_ns = read_time_ns(next());
     if (!value_ns || *value_ns > most_ns) {
@@ -70,11 +76,13 @@ class Words {
     last = to.value_or(last);
   }
 
+  // Further ones are dropped: they mostly follow from the first.
   void complain(std::string problem) {
     if (problem_.empty()) {
       problem_ = std::move(problem);
     }
   }
+  // Empty: all is well so far.
   const std::string& problem() const { return problem_; }
 
  private:

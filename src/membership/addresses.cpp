@@ -16,6 +16,7 @@
 namespace ringbolt::membership {
 namespace {
 
+// 127.0.0.1: Neighbours listen on IPv4 and IPv6 alike.
 constexpr Ip kMappedLoopback = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
 
 bool is_mapped(const Ip& ip) {
@@ -40,6 +41,7 @@ std::optional<Ip> ip_of(const sockaddr* address) {
   return std::nullopt;
 }
 
+// 169.254.0.0/16 (RFC 3927) and fe80::/10 (RFC 4291, 2.5.6): without an interface they lead nowhere.
 bool is_of_one_link(const Ip& ip) {
   return is_mapped(ip) ? ip[12] == 169 && ip[13] == 254 : ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
 }
@@ -92,6 +94,7 @@ std::vector<Ip> own_addresses() {
 std::vector<std::string> interfaces_with(const std::vector<Ip>& addresses) {
   std::vector<std::string> names;
   each_address([&](const char* name, unsigned flags, const Ip& ip) {
+    // Soft devices may have an address of the loopback interface, and nobody is at its other end.
     if ((flags & IFF_LOOPBACK) == 0 && std::ranges::find(addresses, ip) != addresses.end() &&
         std::ranges::find(names, name) == names.end()) {
       names.emplace_back(name);
@@ -102,6 +105,7 @@ std::vector<std::string> interfaces_with(const std::vector<Ip>& addresses) {
 
 uint64_t machine_number() {
   std::string boot;
+  // Random anew at each start of the kernel (random(4)), so the same in all containers of a machine.
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   struct stat space {};
   (void)::stat("/proc/self/ns/net", &space);  // where there are no namespaces all have the same
@@ -116,6 +120,7 @@ uint64_t machine_number() {
 std::vector<bootstrap::Address> ways_to(const Contact& contact, uint64_t own_machine) {
   std::vector<bootstrap::Address> ways;
   if (contact.machine == own_machine) {
+    // Works whatever its addresses are, and without a network.
     ways.push_back(address_of(kMappedLoopback, contact.port));
     return ways;
   }

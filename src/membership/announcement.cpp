@@ -8,6 +8,7 @@ void emit(const Contact& contact, base::ByteWriter& writer) {
   writer.put(contact.member);
   writer.put(contact.machine);
   writer.put(contact.port);
+  // Cut, not refused: an announcement that a machine with many addresses could not make would hide it.
   const size_t n = std::min(contact.addresses.size(), kMostAddresses);
   writer.put(static_cast<uint8_t>(n));
   for (size_t i = 0; i < n; ++i) {
@@ -23,6 +24,7 @@ Contact parse_contact(base::ByteReader& reader) {
   contact.port = reader.take<uint16_t>();
   const auto n = reader.take<uint8_t>();
   for (size_t i = 0; i < n && reader.is_sound(); ++i) {
+    // Those beyond kMostAddresses are read over, or what follows would be misread.
     const std::span<const std::byte> bytes = reader.take_bytes(sizeof(Ip));
     if (i < kMostAddresses && reader.is_sound()) {
       std::ranges::transform(bytes, contact.addresses.emplace_back().begin(),
@@ -55,6 +57,7 @@ base::Parsed<Announcement> parse_announcement(std::span<const std::byte> bytes) 
   announcement.node = reader.take<uint64_t>();
   announcement.name = reader.take_text(kMostNameBytes);
   const auto n = reader.take<uint16_t>();
+  // n is a stranger's: the loop ends with the bytes.
   for (size_t i = 0; i < n && reader.is_sound(); ++i) {
     announcement.adjacent.push_back(reader.take<uint64_t>());
   }
@@ -67,6 +70,7 @@ base::Parsed<Announcement> parse_announcement(std::span<const std::byte> bytes) 
   if (reader.rest().size() > kMostDetailBytes) {
     return base::refuse(0, "an announcement that is too long");
   }
+  // The rest of the frame, whose length the frame has told; members above this layer read it.
   announcement.details.assign(reader.rest().begin(), reader.rest().end());
   return announcement;
 }

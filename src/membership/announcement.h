@@ -22,6 +22,7 @@ using Ip = std::array<uint8_t, 16>;
 inline constexpr size_t kMostAddresses = 32;
 inline constexpr size_t kMostNameBytes = 128;
 inline constexpr size_t kMostMembers = 1024;
+// An announcement stays below what a frame may carry (bootstrap/frame.h).
 inline constexpr size_t kMostDetailBytes = 40'000;
 
 /// Where a member can be called.
@@ -33,20 +34,24 @@ struct Contact {
   friend bool operator==(const Contact&, const Contact&) = default;
 };
 
-/// What a member says of itself to all others. Layout: docs/formats/membership.md.
+/// What a member says of itself to all others. Layout: docs/formats/membership.md. `version` wraps around: newer is
+/// what is less than 2^31 ahead.
 struct Announcement {
   Contact contact;
   uint32_t version = 0;  ///< the greater is newer
   NodeId node = 0;
-  std::string name;                          ///< "spark-2 (pid 4711)", for messages
-  std::vector<MemberId> adjacent = {};       ///< whom it hears itself
-  std::vector<std::byte> details = {};       ///< of the layer above
+  std::string name;                     ///< "spark-2 (pid 4711)", for messages
+  std::vector<MemberId> adjacent = {};  ///< whom it hears itself
+  std::vector<std::byte> details = {};  ///< of the layer above
   friend bool operator==(const Announcement&, const Announcement&) = default;
 };
 
 void emit(const Contact& contact, base::ByteWriter& writer);
+/// What is missing reads as 0: ask the reader whether it is sound.
 Contact parse_contact(base::ByteReader& reader);
 
+/// Too long a name, and too many of a list, are cut. Details of more than kMostDetailBytes are written, and refused
+/// by all that read them.
 std::vector<std::byte> emit(const Announcement& announcement);
 /// Any bytes are safe. Pure.
 base::Parsed<Announcement> parse_announcement(std::span<const std::byte> bytes);

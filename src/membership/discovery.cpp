@@ -25,11 +25,13 @@
 namespace ringbolt::membership {
 namespace {
 
+// Scope 2, of one link, and not assigned permanently (RFC 4291, 2.7); "RBM" in its last words.
 constexpr const char* kGroupAddress = "ff12::5242:4d";
 constexpr uint32_t kMagic = 0x444d4252;  // "RBMD"
 constexpr uint16_t kVersion = 1;
 constexpr std::string_view kFilePrefix = "member-";
 
+// Only a filter: the handshake decides whether a group is the same.
 uint32_t number_of(const std::string& group) { return base::crc32c(0, std::as_bytes(std::span(group))); }
 
 sockaddr_in6 group_at(unsigned link) {
@@ -70,6 +72,7 @@ bool Discovery::watch(const std::vector<std::string>& interfaces) {
   const size_t n_before = links_.size();
   for (const std::string& name : interfaces) {
     const unsigned link = ::if_nametoindex(name.c_str());
+    // An interface that is not there (yet) is tried again with the next watch().
     const bool is_new = link != 0 && std::ranges::find(links_, link) == links_.end();
     if (is_new && (socket_.is_open() || open_socket()) && join(link)) {
       links_.push_back(link);
@@ -84,10 +87,12 @@ bool Discovery::open_socket() {
   sockaddr_in6 any{};
   any.sin6_family = AF_INET6;
   any.sin6_port = htons(kPort);
+  // So that all members of a machine hear: of multicast each socket gets a copy (socket(7)).
   if (!fd.is_open() || ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0) {
     return false;
   }
+  // Cables are links of their own; nobody behind a router is meant.
   const int hops = 1;
   (void)::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &hops, sizeof hops);
   socket_ = std::move(fd);
@@ -96,6 +101,7 @@ bool Discovery::open_socket() {
 
 bool Discovery::join(unsigned link) const {
   const ipv6_mreq joined{group_at(link).sin6_addr, link};
+  // EADDRINUSE: it has joined before, and hears.
   return ::setsockopt(socket_.get(), IPPROTO_IPV6, IPV6_JOIN_GROUP, &joined, sizeof joined) == 0 || errno == EADDRINUSE;
 }
 
@@ -108,6 +114,7 @@ void Discovery::call_out() {
   writer.put(number_of(plan_.group));
   for (const unsigned link : links_) {
     const sockaddr_in6 group = group_at(link);
+    // What is lost is sent again: see kCallOutTicks.
     (void)::sendto(socket_.get(), writer.bytes().data(), writer.bytes().size(), MSG_DONTWAIT,
                    reinterpret_cast<const sockaddr*>(&group), sizeof group);
   }
@@ -115,6 +122,7 @@ void Discovery::call_out() {
 
 std::vector<Discovery::Found> Discovery::receive() {
   std::vector<Found> found;
+  // A bound on what strangers can make this thread read in one round.
   constexpr int kMost = 64;
   for (int i = 0; i < kMost && socket_.is_open(); ++i) {
     std::array<std::byte, 64> bytes;
@@ -129,6 +137,7 @@ std::vector<Discovery::Found> Discovery::receive() {
     one.member = reader.take<uint64_t>();
     const bool is_of_group = reader.take<uint32_t>() == number_of(plan_.group);
     if (is_ours && is_of_group && reader.is_sound() && one.member != plan_.self && one.member != 0) {
+      // Its source address with the link's index (sin6_scope_id), and the TCP port that it has named.
       reinterpret_cast<sockaddr_in6*>(&one.at.bytes)->sin6_port = htons(port);
       found.push_back(one);
     }
@@ -142,6 +151,7 @@ std::string Discovery::file_of(MemberId member) const {
 
 /// Written beside and renamed, so that nobody reads half of it.
 void Discovery::write_file() {
+  // The folder above it is the cluster's own (cluster/runtime_dir.h).
   (void)::mkdir(plan_.folder.c_str(), 0700);
   const std::string beside = file_of(plan_.self) + ".new";
   {
@@ -158,8 +168,8 @@ std::vector<Discovery::Found> Discovery::look() const {
   }
   const int error = base::each_name_in(plan_.folder.c_str(), [&](std::string_view name) {
     unsigned long long member = 0;
-    if (!name.starts_with(kFilePrefix) ||
-        std::sscanf(name.data() + kFilePrefix.size(), "%16llx", &member) != 1 || member == plan_.self) {
+    if (!name.starts_with(kFilePrefix) || std::sscanf(name.data() + kFilePrefix.size(), "%16llx", &member) != 1 ||
+        member == plan_.self) {
       return;
     }
     const std::string path = fmt::format("{}/{}", plan_.folder, name);
@@ -170,6 +180,8 @@ std::vector<Discovery::Found> Discovery::look() const {
     if (!(std::ifstream(path) >> machine >> port >> pid >> start) || machine != plan_.machine || port > UINT16_MAX) {
       return;
     }
+    // Killed, so that its destructor has not run. Machine and namespace are ours, or the number of the process would
+    // mean nothing.
     if (!base::is_same_process(pid, start)) {
       ::unlink(path.c_str());
       return;

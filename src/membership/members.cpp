@@ -16,9 +16,11 @@ Members::News Members::hear(const Announcement& announcement) {
       return News::none;
     }
     announcements_.emplace(member, announcement);
+    // Of a beat of 0 the first one is news.
     heard_[member] = {};
     return News::first;
   }
+  // Signed difference: right where numbers wrap around.
   if (static_cast<int32_t>(announcement.version - known->second.version) <= 0) {
     return News::none;
   }
@@ -44,6 +46,7 @@ void Members::touch(MemberId member) {
 bool Members::end(MemberId member) {
   announcements_.erase(member);
   heard_.erase(member);
+  // Nobody can make this member believe that it is gone itself.
   return member != self_ && gone_.insert(member).second;
 }
 
@@ -55,6 +58,7 @@ bool Members::is_heard(MemberId member, uint32_t ticks) const {
 std::vector<MemberId> Members::tick() {
   std::vector<MemberId> silent;
   for (auto& [member, heard] : heard_) {
+    // No overflow: who is silent for too long is ended by the caller in the same tick.
     if (++heard.silent > most_silent_) {
       silent.push_back(member);
     }

@@ -13,7 +13,8 @@ namespace ringbolt::membership {
 
 /// Who takes part, as one member knows it: the newest announcement of each, how long each has been silent, and over
 /// whom each is reached. Time is counted in ticks of its owner: a member that has itself stood still accuses nobody.
-/// Pure. Not thread-safe.
+/// Pure. Not thread-safe. References and pointers to announcements stay good until the next hear() or end() of that
+/// member.
 class Members {
  public:
   /// `most_silent`: ticks after which a member that says nothing is gone.
@@ -26,7 +27,8 @@ class Members {
   bool hear_beat(MemberId member, uint32_t beat);
   /// Something has come from it itself.
   void touch(MemberId member);
-  /// It is gone for good. Whether that is news.
+  /// It is gone for good. Whether that is news. Remembered for as long as this lives, so that no late word brings it
+  /// back.
   bool end(MemberId member);
   bool is_gone(MemberId member) const { return gone_.contains(member); }
   /// Whether it has been heard of within the last `ticks`.
@@ -52,6 +54,7 @@ class Members {
   const uint32_t most_silent_;
   std::map<MemberId, Announcement> announcements_;
   std::map<MemberId, Heard> heard_;  ///< of those announced
+  // Grows by 8 bytes and a node for each process that ever took part.
   std::set<MemberId> gone_;
 };
 

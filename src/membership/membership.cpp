@@ -19,21 +19,27 @@
 namespace ringbolt::membership {
 namespace {
 
+// All times below are in ticks, of which a process that stands still has none.
 constexpr uint64_t kTickNs = 50'000'000;
 constexpr uint32_t kTickMs = 50;
+// A beat each 100 ms: eight are missed before a member is gone (most_silent_ms).
 constexpr uint32_t kTicksPerBeat = 2;
 /// A connection over which nothing has come for so long may lead over a cable that is gone: others pass beats on.
 constexpr uint32_t kStalledTicks = 6;
 /// One that has been heard since then is not gone because another member does not hear it.
 constexpr uint32_t kRecentTicks = 8;
+// Five seconds.
 constexpr uint32_t kMostPauseTicks = 100;
 /// Both ends of a pair hear of each other: the one of the greater number calls only if the other one does not.
 constexpr uint32_t kCourtesyTicks = 6;
+// For a second all who begin at the same time look each tick; then twice a second, and call out each 2 s.
 constexpr uint32_t kFirstLookTicks = 20;
 constexpr uint32_t kLookTicks = 10;
 constexpr uint32_t kCallOutTicks = 40;
+// Addresses at which one member is tried at the same time.
 constexpr size_t kMostWays = 8;
 constexpr size_t kCallsToProve = 3;
+// Ends messages that go round in circles while the members' views differ.
 constexpr uint8_t kMostHops = 32;
 constexpr size_t kMostReasonBytes = 200;
 /// Before the bytes of a routed message: source, destination, hops left, kind.
@@ -53,6 +59,7 @@ Membership::Membership(MembershipPlan plan, User& user)
       user_(user),
       machine_(machine_number()),
       neighbours_(id_, plan_.group, plan_.secret),
+      // Addresses that come later are not announced.
       contact_{id_, machine_, neighbours_.port(), own_addresses()},
       members_(id_, std::max(plan_.most_silent_ms / kTickMs, 2U)),
       discovery_({id_, machine_, neighbours_.port(), plan_.group, plan_.folder, plan_.interfaces}),
@@ -107,14 +114,18 @@ void Membership::run() {
       // Ticks that were missed are not made up for: who stood still has not listened.
       next_tick_ns = base::now_ns() + kTickNs;
     }
+    // Before the wait: what was queued below must not wait for a tick.
     neighbours_.flush();
     fds.clear();
     fds.push_back({wake_.get(), POLLIN, 0});
+    // poll() passes over descriptors that are negative.
     fds.push_back({discovery_.fd(), POLLIN, 0});
     neighbours_.watch(fds);
     (void)::poll(fds.data(), fds.size(), bootstrap::milliseconds_until(next_tick_ns, kTickMs));
     eventfd_t woken = 0;
     (void)eventfd_read(wake_.get(), &woken);
+    // What it does may close other links: events of these that are left in the list are passed over as of members
+    // that are gone.
     for (const Neighbours::Event& event : neighbours_.serve()) {
       hear(event);
     }
@@ -165,6 +176,7 @@ void Membership::take_commands() {
   std::vector<std::string> interfaces;
   {
     const base::LockGuard guard(lock_);
+    // Out of the lock: what follows calls the user, who may call this.
     calls.swap(calls_);
     outgoing.swap(outgoing_);
     details.swap(details_);
@@ -214,15 +226,15 @@ void Membership::want(MemberId member, std::vector<bootstrap::Address> ways, uin
 }
 
 void Membership::call_wanted() {
-  std::erase_if(wanted_, [&](const auto& one) {
-    return neighbours_.is_open(one.first) || members_.is_gone(one.first);
-  });
+  std::erase_if(wanted_,
+                [&](const auto& one) { return neighbours_.is_open(one.first) || members_.is_gone(one.first); });
   for (auto& [member, wanted] : wanted_) {
     if (wanted.wait == 0 && !neighbours_.is_dialling(member)) {
       for (const bootstrap::Address& way : wanted.ways) {
         neighbours_.dial(member, way);
       }
       wanted.wait = wanted.pause;
+      // 100 ms at first: a member that has just begun may not listen yet.
       wanted.pause = std::min(wanted.pause * 2, kMostPauseTicks);
     }
   }
@@ -231,11 +243,13 @@ void Membership::call_wanted() {
 void Membership::hear(const Neighbours::Event& event) {
   switch (event.what) {
     case Neighbours::Event::What::opened:
+      // It stood still for so long that all others went on without it; it has to begin anew, as another member.
       if (members_.is_gone(event.member)) {
         neighbours_.close(event.member);
         return;
       }
       neighbours_.send(event.member, FrameKind::announcement, bootstrap::make_payload(emit(own_)));
+      // So a new neighbour knows all members at once, and not only those who say something later.
       for (const auto& [member, announcement] : members_.all()) {
         neighbours_.send(event.member, FrameKind::announcement, bootstrap::make_payload(emit(announcement)));
       }
@@ -276,6 +290,7 @@ void Membership::hear_frame(const Neighbours::Event& event) {
   members_.touch(event.member);
   switch (event.kind) {
     case FrameKind::announcement:
+      // What can't be read is of another version, and not passed on.
       if (const auto announcement = parse_announcement(event.payload)) {
         hear_announcement(*announcement, event.member);
       }
@@ -284,6 +299,7 @@ void Membership::hear_frame(const Neighbours::Event& event) {
       base::ByteReader reader(event.payload);
       const auto member = reader.take<uint64_t>();
       const auto beat = reader.take<uint32_t>();
+      // Only news is passed on: each beat crosses each connection once each way at most.
       if (reader.is_sound() && members_.hear_beat(member, beat)) {
         flood(FrameKind::beat, bootstrap::make_payload(event.payload), member, event.member);
       }
@@ -316,6 +332,7 @@ void Membership::hear_gone(std::span<const std::byte> bytes, MemberId from) {
   const auto member = reader.take<uint64_t>();
   const bool is_certain = reader.take<uint8_t>() != 0;
   const std::string why = reader.take_text(kMostReasonBytes);
+  // That another one does not hear it may be for want of a way; `is_certain` means that its process has ended.
   if (!reader.is_sound() || member == id_ || (!is_certain && members_.is_heard(member, kRecentTicks))) {
     return;
   }
@@ -324,6 +341,7 @@ void Membership::hear_gone(std::span<const std::byte> bytes, MemberId from) {
 
 void Membership::end_member(MemberId member, const std::string& why, bool is_certain, MemberId told_by) {
   const Announcement* const known = members_.find(member);
+  // A copy: end() below removes it.
   const std::string name = known != nullptr ? known->name : fmt::format("member {:x}", member);
   if (!members_.end(member)) {
     return;
@@ -353,18 +371,22 @@ void Membership::route(std::span<const std::byte> routed) {
     return;
   }
   if (to == id_) {
+    // on_gone() has promised that.
     if (!members_.is_gone(from)) {
       user_.on_message(from, kind, routed.subspan(kRouteBytes));
     }
     return;
   }
+  // A connection that is silent may be dead without saying so.
   std::set<MemberId> neighbours = neighbours_.heard_within(kStalledTicks);
   if (hops_left == 0) {
     return;
   }
   if (const auto next = members_.next_hop(to, neighbours)) {
     std::vector<std::byte> passed(routed.begin(), routed.end());
+    // Behind the two members' numbers: see kRouteBytes.
     passed[16] = static_cast<std::byte>(hops_left - 1);
+    // A full queue loses it: who needs an answer asks again.
     neighbours_.send(*next, FrameKind::message, bootstrap::make_payload(std::move(passed)));
   }
 }
@@ -385,8 +407,10 @@ void Membership::publish() {
 
 /// To all neighbours but the one that it came from, the one that it is about, and those that hear that one themselves.
 void Membership::flood(FrameKind kind, const bootstrap::Payload& payload, MemberId origin, MemberId from) {
-  // Of each member's beats only the newest is of use to who could not be sent the one before.
+  // Of each member's beats only the newest is of use to who could not be sent the one before. Not 0. Two members
+  // whose lower halves are alike share a place, and lose a beat now and then.
   const uint32_t latest_of = kind == FrameKind::beat ? static_cast<uint32_t>(origin) | 1U : 0;
+  // Silent ones too: they may only be slow.
   for (const MemberId neighbour : neighbours_.heard_within(UINT32_MAX)) {
     const bool hears_itself = origin != id_ && members_.is_adjacent(neighbour, origin) && kind == FrameKind::beat;
     if (neighbour != from && neighbour != origin && !hears_itself) {

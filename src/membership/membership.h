@@ -22,7 +22,7 @@
 namespace ringbolt::membership {
 
 /// Who hears of members and their messages. Called in the membership's thread, one call at a time; nothing here may
-/// block.
+/// block. What it throws ends the process: the membership's thread catches nothing.
 class User {
  public:
   virtual ~User() = default;
@@ -30,9 +30,11 @@ class User {
   virtual void on_member(const Announcement& announcement) = 0;
   /// One is gone for good: it has ended, left, or said nothing for too long. Nothing comes from it any more.
   virtual void on_gone(MemberId member, const std::string& name, const std::string& why) = 0;
+  /// `bytes` are good during the call. They have been passed on by members alone, but are a peer's all the same.
   virtual void on_message(MemberId from, uint16_t kind, std::span<const std::byte> bytes) = 0;
 };
 
+/// Copied.
 struct MembershipPlan {
   MemberId member = 0;  ///< new_member()
   NodeId node = 0;
@@ -52,12 +54,13 @@ MemberId new_member();
 /// calls those of whom it hears, and passes on what others have to say, so that members talk who can't reach each other
 /// but by way of others. Every member beats; one that ends or falls silent is gone for all.
 ///
-/// Has a thread of its own. Thread-safe. docs/formats/membership.md.
+/// Has a thread of its own. Thread-safe. docs/formats/membership.md. Its calls only leave word for the thread, under
+/// a lock that nobody holds for long.
 class Membership {
  public:
   /// Listens and begins. `user` must outlive it. Throws base::Error.
   Membership(MembershipPlan plan, User& user);
-  /// Says that it leaves.
+  /// Says that it leaves. Blocks for 0.2 s at most, until that is sent. The user is called until it returns.
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
@@ -66,13 +69,16 @@ class Membership {
   /// For others, to call this member. Does not change.
   const Contact& contact() const { return contact_; }
 
-  /// Makes a member known by where it can be called, if it is not known yet. Of one that is gone the user hears again.
+  /// Makes a member known by where it can be called, if it is not known yet. Of one that is gone the user hears
+  /// again. Returns at once. There is no word of success but on_member().
   void call(const Contact& contact) RINGBOLT_EXCLUDES(lock_);
-  /// To a member, in order as long as the way stays the same. What has no way is lost.
+  /// To a member, in order as long as the way stays the same. What has no way is lost. Bytes: what one frame can
+  /// carry less kRouteBytes. Whether it has arrived is not known: who needs that is answered.
   void send(MemberId to, uint16_t kind, std::vector<std::byte> bytes) RINGBOLT_EXCLUDES(lock_);
-  /// What this member says of itself from now on.
+  /// What this member says of itself from now on. kMostDetailBytes at most.
   void announce(std::vector<std::byte> details) RINGBOLT_EXCLUDES(lock_);
-  /// Looks for others on these interfaces, too, from now on.
+  /// Looks for others on these interfaces, too, from now on. Names of interfaces. Those of an earlier call that the
+  /// thread has not taken yet are replaced.
   void watch(std::vector<std::string> interfaces) RINGBOLT_EXCLUDES(lock_);
 
  private:
@@ -84,8 +90,8 @@ class Membership {
   /// Somebody to be called who has no connection with us.
   struct Wanted {
     std::vector<bootstrap::Address> ways;
-    uint32_t wait = 0;   ///< ticks until the next call
-    uint32_t pause = 2;  ///< ticks between calls; grows
+    uint32_t wait = 0;       ///< ticks until the next call
+    uint32_t pause = 2;      ///< ticks between calls; grows
     uint32_t n_refused = 0;  ///< calls that its host has refused: nobody listens there
     bool is_near = false;    ///< on this machine
   };
@@ -124,6 +130,7 @@ class Membership {
   uint32_t n_ticks_ = 0;
   uint32_t beat_ = 0;
 
+  // Guards what other threads leave for the thread; held for a swap or a push.
   base::Mutex lock_;
   std::vector<Contact> calls_ RINGBOLT_GUARDED_BY(lock_);
   std::deque<Outgoing> outgoing_ RINGBOLT_GUARDED_BY(lock_);

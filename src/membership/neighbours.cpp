@@ -13,6 +13,7 @@ using bootstrap::Frame;
 using bootstrap::FrameType;
 
 /// The handshake is that of ranks with rank 0: whoever calls is "rank 1".
+// No host and port: listening and dialling are done here, only the handshake is bootstrap's.
 bootstrap::Config config_of(const std::string& group, const std::string& secret) {
   bootstrap::Config config;
   config.rank = 1;
@@ -33,8 +34,10 @@ Neighbours::Neighbours(MemberId self, const std::string& group, const std::strin
     : self_(self),
       config_(config_of(group, secret)),
       key_(prepared_key(secret)),
+      // Throws base::Error when this process can't listen at any port.
       listening_(bootstrap::Listening::everywhere()) {}
 
+// Never blocks. What fails at once is not told.
 void Neighbours::dial(MemberId target, const bootstrap::Address& at) {
   bootstrap::Begun begun = bootstrap::begin_dialling(at);
   if (begun.error == 0) {
@@ -44,9 +47,10 @@ void Neighbours::dial(MemberId target, const bootstrap::Address& at) {
   }
 }
 
+// `<`: see Stage.
 bool Neighbours::is_dialling(MemberId target) const {
-  return std::ranges::any_of(
-      links_, [&](const Link& link) { return link.target == target && link.stage < Link::Stage::open; });
+  return std::ranges::any_of(links_,
+                             [&](const Link& link) { return link.target == target && link.stage < Link::Stage::open; });
 }
 
 bool Neighbours::is_open(MemberId member) const {
@@ -68,6 +72,7 @@ bool Neighbours::send(MemberId to, FrameKind kind, const bootstrap::Payload& pay
   bootstrap::FrameHeader header;
   header.type = FrameType::message;
   header.kind = static_cast<uint16_t>(kind);
+  // The field is free here: frames of members have no rank.
   header.rank = latest_of;
   header.flags = latest_of != 0 ? bootstrap::kLatestOnly : uint8_t{0};
   return best->connection.queue(header, payload);
@@ -103,13 +108,14 @@ bool Neighbours::has_output() const {
 
 void Neighbours::watch(std::vector<pollfd>& fds) const {
   for (const base::UniqueFd& socket : listening_.sockets) {
+    // Without a descriptor to spare a caller would make each poll() return at once.
     fds.push_back({socket.get(), static_cast<short>(is_short_ ? 0 : POLLIN), 0});
   }
   for (const Link& link : links_) {
     const bool is_dialling = link.stage == Link::Stage::dialling;
     const bool wants_output = is_dialling || link.connection.has_output();
-    fds.push_back({link.connection.fd(), static_cast<short>((is_dialling ? 0 : POLLIN) | (wants_output ? POLLOUT : 0)),
-                   0});
+    fds.push_back(
+        {link.connection.fd(), static_cast<short>((is_dialling ? 0 : POLLIN) | (wants_output ? POLLOUT : 0)), 0});
   }
 }
 
@@ -119,6 +125,7 @@ std::vector<Neighbours::Event> Neighbours::serve() {
   for (Link& link : links_) {
     serve(link, events);
   }
+  // Only here, so that nothing within the loop removes what it stands on.
   std::erase_if(links_, [](const Link& link) { return link.stage == Link::Stage::closed; });
   flush();
   return events;
@@ -129,9 +136,8 @@ void Neighbours::tick() {
   for (Link& link : links_) {
     ++link.silent;
   }
-  std::erase_if(links_, [](const Link& link) {
-    return link.stage != Link::Stage::open && link.silent > kMostHandshakeTicks;
-  });
+  std::erase_if(links_,
+                [](const Link& link) { return link.stage != Link::Stage::open && link.silent > kMostHandshakeTicks; });
 }
 
 size_t Neighbours::n_strangers() const {
@@ -159,6 +165,8 @@ void Neighbours::accept_all() {
 void Neighbours::serve(Link& link, std::vector<Event>& events) {
   if (link.stage == Link::Stage::dialling) {
     pollfd ready{link.connection.fd(), POLLOUT, 0};
+    // Asked again, for not all links were among those of watch(), and connect() is done when it can be written to
+    // (connect(2)).
     if (::poll(&ready, 1, 0) <= 0) {
       return;
     }
@@ -169,6 +177,7 @@ void Neighbours::serve(Link& link, std::vector<Event>& events) {
     link.calling.emplace(config_, key_, self_);
     link.calling->begin(link.connection);
   }
+  // What came before the end is worked off first.
   const std::optional<int> ended = link.connection.receive();
   while (link.stage != Link::Stage::closed) {
     auto frame = link.connection.next();
@@ -186,6 +195,7 @@ void Neighbours::serve(Link& link, std::vector<Event>& events) {
 }
 
 void Neighbours::take(Link& link, Frame& frame, std::vector<Event>& events) {
+  // Any frame counts, of the handshake as well.
   link.silent = 0;
   if (link.stage < Link::Stage::introduced) {
     return take_of_handshake(link, frame);
@@ -197,12 +207,14 @@ void Neighbours::take(Link& link, Frame& frame, std::vector<Event>& events) {
   if (link.stage == Link::Stage::introduced) {
     base::ByteReader reader(frame.payload);
     link.member = reader.take<uint64_t>();
+    // A connection to oneself too: an address that several machines have may lead back here.
     if (kind != FrameKind::introduction || !reader.is_sound() || link.member == 0 || link.member == self_) {
       link.member = 0;
       return drop(link, EBADMSG, events);
     }
     link.stage = Link::Stage::open;
     events.push_back({Event::What::opened, link.member});
+    // Somebody else has its port by now.
     if (link.target != 0 && link.target != link.member) {
       events.push_back({Event::What::failed, link.target, FrameKind::introduction, {}, ECONNREFUSED});
     }
@@ -229,6 +241,7 @@ void Neighbours::take_of_handshake(Link& link, const Frame& frame) {
   }
   if (const auto problem = link.answering->take(frame, link.connection)) {
     link.connection.queue({.type = FrameType::refused}, bootstrap::make_payload(bootstrap::as_payload(*problem)));
+    // Whether the words still get out is not waited for.
     link.connection.flush();
     link.stage = Link::Stage::closed;
   } else if (link.answering->is_proven()) {
@@ -244,14 +257,17 @@ void Neighbours::introduce(Link& link) {
   bootstrap::FrameHeader header;
   header.type = FrameType::message;
   header.kind = static_cast<uint16_t>(FrameKind::introduction);
+  // Small, and the first of ours after the handshake: it has room.
   link.connection.queue(header, bootstrap::make_payload(std::move(writer).bytes()));
 }
 
 void Neighbours::drop(Link& link, int error, std::vector<Event>& events) {
   const Link::Stage before = std::exchange(link.stage, Link::Stage::closed);
+  // Refused in the handshake: no news of the one that was called.
   if (before == Link::Stage::dialling && link.target != 0) {
     events.push_back({Event::What::failed, link.target, FrameKind::introduction, {}, error});
   }
+  // With a second connection still open nothing has ended.
   if (before == Link::Stage::open && !is_open(link.member)) {
     events.push_back({Event::What::closed, link.member, FrameKind::introduction, {}, error});
   }

@@ -28,9 +28,11 @@ enum class FrameKind : uint16_t {
 
 /// The members to which this one has a connection of its own: listens, calls, proves to have the secret and has it
 /// proven (the handshake of docs/formats/bootstrap.md), and moves frames. Nothing blocks; no stranger delays anybody.
-/// Not thread-safe.
+/// Not thread-safe. Two members that call each other at the same moment have two connections; both stay, and the one
+/// that was heard last is used.
 class Neighbours {
  public:
+  /// Owns its payload.
   struct Event {
     enum class What : uint8_t { opened, frame, closed, failed };
     What what = What::frame;
@@ -46,11 +48,12 @@ class Neighbours {
 
   uint16_t port() const { return listening_.port; }
 
-  /// Begins to call somebody. `target`: who it should be; 0 if that is not known.
+  /// Begins to call somebody. `target`: who it should be; 0 if that is not known. A call that can't even begin is as
+  /// good as none: there is no event.
   void dial(MemberId target, const bootstrap::Address& at);
   bool is_dialling(MemberId target) const;
   /// Puts a frame behind those that wait. One that is `latest_of` something (not 0) takes the place of an older one.
-  /// False: there is no connection, or no room.
+  /// False: there is no connection, or no room. The payload is shared among connections, and not copied.
   bool send(MemberId to, FrameKind kind, const bootstrap::Payload& payload, uint32_t latest_of = 0);
   /// Ends all connections with it.
   void close(MemberId member);
@@ -63,17 +66,21 @@ class Neighbours {
   /// Whether anything waits to be sent.
   bool has_output() const;
 
-  /// Adds what to wait for to `fds`.
+  /// Adds what to wait for to `fds`. Good for one poll(): the next serve() may close descriptors.
   void watch(std::vector<pollfd>& fds) const;
-  /// What has happened by now.
+  /// What has happened by now. Calls nobody back: events are for the caller to work off after it.
   std::vector<Event> serve();
   /// Time passes: who does not come to an end with the handshake is dropped.
   void tick();
 
  private:
+  // Three seconds of the membership's ticks.
   static constexpr uint32_t kMostHandshakeTicks = 60;
+  // Who has not proven to know the secret, at a time.
   static constexpr size_t kMostStrangers = 64;
 
+  // In the order of their stages. dialling: TCP connects; calling, answering: handshake; introduced: our introduction
+  // is sent, theirs awaited.
   struct Link {
     enum class Stage : uint8_t { dialling, calling, answering, introduced, open, closed };
     bootstrap::Connection connection;
@@ -97,6 +104,7 @@ class Neighbours {
   bootstrap::Config config_;  ///< what handshakes are about
   bootstrap::Key key_;
   bootstrap::Listening listening_;
+  // A list, so that references stay good while others come and go.
   std::list<Link> links_;
   bool is_short_ = false;  ///< of descriptors: nobody is let in until the next tick
 };

@@ -29,8 +29,10 @@ using circuit::FailureKind;
 
 constexpr int kWarn = 2;
 constexpr int kInfo = 3;
+// NCCL_INIT and NCCL_NET of ncclDebugLogSubSys.
 constexpr unsigned long kInitAndNet = 0x11;
 
+// NCCL's own function, which stays as long as its library is loaded.
 std::atomic<Logger> logger_in_use = nullptr;
 
 void say(int level, const std::string& text) {
@@ -44,6 +46,8 @@ struct ListenComm {
   std::shared_ptr<Endpoint> endpoint;
   uint64_t listener = 0;
 };
+// Owned by NCCL from its making to close_...(): raw pointers across the border. `kind` is what test() tells them
+// apart by, before any cast. has_said_failure: of the thread that makes data calls.
 struct Comm {
   enum class Kind : uint8_t { send, receive };
   Kind kind;
@@ -59,6 +63,7 @@ struct ReceiveComm : Comm {
 };
 /// Memory of NCCL's that data calls name. `registered` is null where messages go by frames, which need no device to
 /// know of the memory.
+// Owned by NCCL from regMr to deregMr. Holds the cache, which an endpoint's end does not take away.
 struct Registration {
   std::shared_ptr<circuit::Registrations> registrations;
   const circuit::Registered* registered = nullptr;
@@ -68,6 +73,7 @@ const circuit::Registered* registered_of(void* registration) {
 }
 
 /// All of this process: NCCL knows the plugin by its tables, which have no room for a pointer of ours.
+// Names and path are written once and never changed, since NCCL keeps pointers into them.
 struct Process {
   base::Mutex lock;
   std::shared_ptr<Endpoint> endpoint RINGBOLT_GUARDED_BY(lock);
@@ -92,6 +98,7 @@ std::string pci_path_of(const std::string& device) {
 
 /// The endpoint goes with the last context and comm: its threads end, and connections with others close.
 std::shared_ptr<Endpoint> take_if_unused(Process& all) RINGBOLT_REQUIRES(all.lock) {
+  // Handed to the caller, who lets go of it without the lock: its destructor waits for threads.
   return all.n_contexts == 0 && all.n_comms == 0 ? std::exchange(all.endpoint, nullptr) : nullptr;
 }
 
@@ -122,6 +129,7 @@ Result result_of(FailureKind kind) {
   switch (kind) {
     case FailureKind::none:
       return Result::success;
+    // The peer may live: a cable is missing, and NCCL's remote error would send people to the wrong machine.
     case FailureKind::no_way:
       return Result::system_error;
     case FailureKind::protocol:
@@ -143,6 +151,7 @@ Result result_of(FailureKind kind) {
 }
 
 void give_up(const std::shared_ptr<circuit::Outgoing>& outgoing, Endpoint& endpoint) {
+  // Before close(): nobody finds it any more by the handle's ticket.
   endpoint.hand_over(outgoing->id());
   outgoing->close();
   endpoint.wake();
@@ -163,6 +172,7 @@ Result begin(Process& all) RINGBOLT_REQUIRES(all.lock) {
   for (const bringup::PortCard& card : all.endpoint->ports()) {
     ports += fmt::format("{}{} ({} Gb/s)", ports.empty() ? "" : ", ", card.device, card.rate_mbps / 1000);
   }
+  // As a warning, since NCCL shows these by default: which ports are used is what people ask first.
   warn(fmt::format("{} has {}", settings.plan.name, ports));
   // Pointers to these are NCCL's for the life of the process.
   if (all.name.empty()) {
@@ -183,6 +193,7 @@ Result init(void** context, uint64_t, Logger logger) noexcept {
     Process& all = process();
     const base::LockGuard guard(all.lock);
     const Result result = begin(all);
+    // After begin(), which throws where there is no port: NCCL does not finalize what it could not init.
     ++all.n_contexts;
     if (context != nullptr) {
       *context = &all;
@@ -192,6 +203,7 @@ Result init(void** context, uint64_t, Logger logger) noexcept {
 }
 
 Result finalize(void* context) noexcept {
+  // Of a table up to v10: never counted as ended, so the endpoint stays.
   if (context == nullptr) {
     return Result::success;
   }
@@ -242,6 +254,7 @@ Result listen(void*, int device, void* handle, void** listen_comm) noexcept {
     if (device != 0 || !endpoint) {
       return Result::invalid_argument;
     }
+    // NCCL hands over as many bytes as NCCL_NET_HANDLE_MAXSIZE says, without a length.
     static_assert(kHandleBytes == circuit::kHandleBytes);
     auto comm = std::make_unique<ListenComm>();
     comm->listener =
@@ -349,6 +362,7 @@ Result isend(void* comm, void* data, size_t size, int tag, void* registration, v
   if (circuit::Send* const send = circuit.post(data, size, tag, registered_of(registration))) {
     send->user = &its;
     *request = static_cast<circuit::Request*>(send);
+    // A short message is copied and done by now, in most cases.
     if (!send->is_done && !circuit.is_kept) {
       pending_of_this_thread().keep(its.circuit);
     }
@@ -392,6 +406,7 @@ namespace {
 /// Whether a send is done, and how many bytes it had.
 Result test_send(SendComm& comm, circuit::Send& send, int* done, int* sizes) {
   circuit::SendCircuit& circuit = *comm.circuit;
+  // Before it is given back: another send may take its place.
   const size_t size = send.size;
   if (!circuit::SendCircuit::take_if_done(send)) {
     if (!circuit.lock.try_lock()) {
@@ -415,6 +430,7 @@ Result test_receive(ReceiveComm& comm, const circuit::Receive& receive, int* don
     return Result::success;
   }
   const base::LockGuard guard(circuit.lock, base::kAdoptLock);
+  // Under the lock from here to pop(): the endpoint's thread must not see it done and not taken out.
   if (circuit.is_done(receive)) {
     for (uint32_t i = 0; sizes != nullptr && i < receive.n_parts; ++i) {
       sizes[i] = static_cast<int>(receive.parts[i].length);
@@ -437,6 +453,7 @@ Result test(void* request, int* done, int* sizes) noexcept {
           ? test_send(static_cast<SendComm&>(comm), *static_cast<circuit::Send*>(asked), done, sizes)
           : test_receive(static_cast<ReceiveComm&>(comm), *static_cast<circuit::Receive*>(asked), done, sizes);
   if (*done == 0) {
+    // Without any circuit's lock held: it tries others'.
     pending_of_this_thread().move_on();
   }
   return result;
@@ -445,12 +462,14 @@ Result test(void* request, int* done, int* sizes) noexcept {
 Result close_send(void* comm) noexcept {
   return guarded("closeSend", [&] {
     const std::unique_ptr<SendComm> its(static_cast<SendComm*>(comm));
+    // First: NCCL frees its buffers right after this.
     its->circuit->abandon_soon();
     its->circuit.reset();
     its->outgoing->close();
     its->outgoing.reset();
     its->endpoint->wake();
     its->endpoint.reset();
+    // Last: it may end the endpoint, which this thread then waits for.
     note_comm(-1);
     return Result::success;
   });

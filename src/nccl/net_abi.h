@@ -7,8 +7,8 @@
 
 // What NCCL reads of a network plugin, byte for byte, in the five versions that we export. Layouts are those of LP64,
 // little-endian. Source: NCCL's headers plugin/net/net_v8.h to
-// net_v12.h, releases 2.20 to 2.30. NCCL's structs are flat; what several versions share is a struct of its own here, whose size leaves no
-// gap behind it.
+// net_v12.h, releases 2.20 to 2.30. NCCL's structs are flat; what several versions share is a struct of its own here,
+// whose size leaves no gap behind it.
 
 namespace ringbolt::nccl::abi {
 
@@ -16,10 +16,14 @@ namespace ringbolt::nccl::abi {
 using ncclResult_t = int;
 
 /// Of v10 and later; may be null, and we report no events.
+// The names and the order of members are NCCL's to choose: each offset below was read from its headers, and a
+// compiler that lays them out otherwise does not get past the static_asserts.
 using Profiler = ncclResult_t (*)(void** event, int type, void* parent, int64_t plugin, void* detail);
 
 // ---- Properties
 
+// guid: of the card, not of its port: NCCL takes devices that have the same one for one card. memory_types: a mask of
+// NCCL_PTR_*. Pointers stay NCCL's to read until the process ends; `pci_path` may be null.
 struct Identity {
   const char* name;
   const char* pci_path;
@@ -31,6 +35,8 @@ static_assert(sizeof(Identity) == 32 && offsetof(Identity, name) == 0 && offseto
 static_assert(offsetof(Identity, guid) == 16 && offsetof(Identity, memory_types) == 24);
 static_assert(offsetof(Identity, registration_is_global) == 28);
 
+// speed_mbps: 10^6 bits a second. device_type, device_version: of NCCL's fused devices; 0 the host's. latency_us: of
+// one way. max_comms: how many NCCL may open. max_receives: most buffers of one irecv.
 struct Abilities {
   int speed_mbps;
   int port;
@@ -45,13 +51,15 @@ static_assert(offsetof(Abilities, latency_us) == 8 && offsetof(Abilities, max_co
 static_assert(offsetof(Abilities, max_receives) == 16 && offsetof(Abilities, device_type) == 20);
 static_assert(offsetof(Abilities, device_version) == 24);
 
+// Bytes of a point-to-point message, and of one collective operation.
 struct Limits {
   size_t message_bytes;
   size_t collective_bytes;
 };
 static_assert(sizeof(Limits) == 16 && offsetof(Limits, message_bytes) == 0 && offsetof(Limits, collective_bytes) == 8);
 
-/// Lies inside the properties: behind a pointer NCCL would read garbage [10].
+/// Lies inside the properties: behind a pointer NCCL would read garbage [10]. Names the devices that a virtual one
+/// bundles; ours are none, with a count of 1 and the device itself.
 template <size_t kMost>
 struct VirtualDevice {
   int count;
@@ -69,6 +77,7 @@ struct PropertiesV8 {
 static_assert(sizeof(PropertiesV8) == 64 && offsetof(PropertiesV8, identity) == 0);
 static_assert(offsetof(PropertiesV8, abilities) == 32);
 
+// force_flush: 1 makes NCCL call iflush() after receives; we receive into host memory alone, and need none.
 struct PropertiesV9 {  // of v10 too
   Identity identity;
   int force_flush;
@@ -80,6 +89,7 @@ static_assert(sizeof(PropertiesV9) == 104 && offsetof(PropertiesV9, identity) ==
 static_assert(offsetof(PropertiesV9, force_flush) == 32 && offsetof(PropertiesV9, abilities) == 36);
 static_assert(offsetof(PropertiesV9, virtual_device) == 64 && offsetof(PropertiesV9, limits) == 88);
 
+// max_multi_request: how many requests NCCL may put into one.
 struct PropertiesV11 {
   Identity identity;
   int force_flush;
@@ -93,6 +103,7 @@ static_assert(offsetof(PropertiesV11, force_flush) == 32 && offsetof(PropertiesV
 static_assert(offsetof(PropertiesV11, virtual_device) == 64 && offsetof(PropertiesV11, limits) == 88);
 static_assert(offsetof(PropertiesV11, max_multi_request) == 104);
 
+// rail, plane: which of several networks a device belongs to.
 struct PropertiesV12 {
   Identity identity;
   int force_flush;
@@ -111,6 +122,7 @@ static_assert(offsetof(PropertiesV12, plane) == 126);
 
 // ---- Small structs that NCCL passes. We read none of them.
 
+// Lives as long as the call that it is passed to, as do all structs of this part.
 struct CommConfig {  // v10 and later
   int traffic_class;
 };
@@ -127,6 +139,7 @@ static_assert(sizeof(DeviceHandle) == 32 && offsetof(DeviceHandle, device_type) 
 static_assert(offsetof(DeviceHandle, device_version) == 4 && offsetof(DeviceHandle, handle) == 8);
 static_assert(offsetof(DeviceHandle, size) == 16 && offsetof(DeviceHandle, needs_proxy_progress) == 24);
 
+// Hints of how many peers will be talked to at once.
 struct PeerCounts {
   int most_peers;
   int least_peers;
@@ -150,7 +163,8 @@ static_assert(offsetof(NetAttributes, algorithms) == 36 && offsetof(NetAttribute
 
 // ---- Tables of functions
 
-/// Alike in all versions, as are the calls of the next struct.
+/// Alike in all versions, as are the calls of the next struct. A call returns at once with `success` and a null
+/// output when the other end is not there yet: NCCL asks again (net.h).
 struct SetupCalls {
   ncclResult_t (*accept)(void* listen_comm, void** receive_comm, DeviceHandle** device_handle);
   ncclResult_t (*register_memory)(void* comm, void* data, size_t size, int type, void** registration);
@@ -162,6 +176,7 @@ static_assert(sizeof(SetupCalls) == 32 && offsetof(SetupCalls, accept) == 0);
 static_assert(offsetof(SetupCalls, register_memory) == 8 && offsetof(SetupCalls, register_dma_buf) == 16);
 static_assert(offsetof(SetupCalls, deregister_memory) == 24);
 
+/// `sizes` of test() are filled when a request is done: [n] of a receive, of a send one or null.
 struct EndingCalls {
   ncclResult_t (*iflush)(void* comm, int n, void** data, int* sizes, void** registrations, void** request);
   ncclResult_t (*test)(void* request, int* done, int* sizes);
@@ -176,6 +191,7 @@ static_assert(offsetof(EndingCalls, close_send) == 16 && offsetof(EndingCalls, c
 static_assert(offsetof(EndingCalls, close_listen) == 32 && offsetof(EndingCalls, device_registration) == 40);
 static_assert(offsetof(EndingCalls, receive_consumed) == 48);
 
+// One table for each version, filled in net_tables.cpp: constants, which NCCL reads from several threads.
 struct NetV8 {
   const char* name;
   ncclResult_t (*init)(Logger logger);
@@ -241,6 +257,7 @@ struct NetWithContext {
 using NetV11 = NetWithContext<PropertiesV11, VirtualDeviceV9>;
 using NetV12 = NetWithContext<PropertiesV12, VirtualDeviceV12>;
 
+// What all versions share is at the same offsets in all of them: members are in NCCL's order, not in one of ours.
 template <class Table>
 inline constexpr bool kBeginsRight = offsetof(Table, name) == 0 && offsetof(Table, init) == 8 &&
                                      offsetof(Table, devices) == 16 && offsetof(Table, properties) == 24 &&

@@ -40,6 +40,7 @@ int properties(int device, P* out) noexcept {
   out->abilities.max_comms = known.max_comms;
   out->abilities.max_receives = known.max_receives;  // type and version of the device: 0, the host's
   if constexpr (requires { out->virtual_device; }) {
+    // A device that is merged of itself alone, as NCCL's own plugins report one that is not merged.
     out->virtual_device.count = 1;
     out->virtual_device.devices[0] = device;
     out->limits = {kMostMessageBytes, kMostCollectiveBytes};
@@ -82,11 +83,13 @@ int register_dma_buf(void*, void*, size_t, int, uint64_t, int, void**) noexcept 
   return code(Result::invalid_argument);
 }
 int deregister_memory(void* comm, void* registration) noexcept {
-  if (registration == nullptr) return code(Result::success);  //
+  // NCCL also deregisters what was never registered.
+  if (registration == nullptr) return code(Result::success);
   return code(nccl::deregister_memory(comm, registration));
 }
 
 int isend_v8(void* comm, void* data, int size, int tag, void* registration, void** request) noexcept {
+  // v8's sizes are ints: what overflowed on its way must not become 2^64 bytes.
   if (size < 0) return code(Result::invalid_usage);
   return code(isend(comm, data, static_cast<size_t>(size), tag, registration, request));
 }

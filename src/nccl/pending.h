@@ -10,9 +10,10 @@
 
 namespace ringbolt::nccl {
 
-/// What one thread has posted and awaits. Long messages are moved by whoever asks for them; but who waits for one request
-/// may not ask for the others meanwhile, and his peer may wait for just those. So a test that finds nothing done moves
-/// them on as well. Of one thread.
+/// What one thread has posted and awaits. Long messages are moved by whoever asks for them; but who waits for one
+/// request may not ask for the others meanwhile, and his peer may wait for just those. So a test that finds nothing
+/// done moves them on as well. Of one thread. Keeps no circuit alive. A circuit is kept by one thread at a time;
+/// `is_kept` is that thread's alone, as are the circuit's data calls.
 class Pending {
  public:
   /// Of a circuit that is not kept yet. Of too many, some are left to the endpoint's thread, which is slower.
@@ -27,9 +28,11 @@ class Pending {
     if (++n_asked_ % kTestsPerTurn != 0) {
       return;
     }
+    // Circuits that are gone, or await nothing, make room: the last one takes their place.
     for (uint32_t i = 0; i < n_;) {
       const std::shared_ptr<circuit::Circuit> circuit = circuits_[i].lock();
       if (circuit != nullptr && circuit->is_awaited()) {
+        // The endpoint's thread has it, and moves it on itself.
         if (circuit->lock.try_lock()) {
           const base::LockGuard guard(circuit->lock, base::kAdoptLock);
           circuit->progress();
@@ -40,19 +43,24 @@ class Pending {
       if (circuit != nullptr) {
         circuit->is_kept = false;
       }
+      // Without `++i`: the one that took the place is looked at next.
       circuits_[i] = std::exchange(circuits_[--n_], {});
     }
   }
 
  private:
+  // Circuits: a bound on what a test that finds nothing costs.
   static constexpr uint32_t kMost = 64;
+  // So that a test of a short message, which is some tens of nanoseconds, does not pay for a poll of all others.
   static constexpr uint32_t kTestsPerTurn = 8;
 
+  // Weak: close_send() and close_receive() end circuits whatever stands here.
   std::array<std::weak_ptr<circuit::Circuit>, kMost> circuits_;
   uint32_t n_ = 0;
   uint32_t n_asked_ = 0;
 };
 
+// Valid until the thread ends; no other thread may use it.
 inline Pending& pending_of_this_thread() {
   thread_local Pending pending;
   return pending;

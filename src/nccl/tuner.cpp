@@ -40,6 +40,7 @@ void forbid_sparse_unfit(float* table, int algorithms, int protocols) noexcept {
   const auto width = static_cast<size_t>(protocols);
   const std::span<float> costs(table, static_cast<size_t>(algorithms) * width);
   bool is_one_left = false;
+  // Two passes: nothing is written before it is certain that something is left.
   for (size_t i = 0; i < costs.size(); ++i) is_one_left = is_one_left || (!is_unfit(i / width) && is_usable(costs[i]));
   if (!is_one_left) return;
   for (size_t i = 0; i < costs.size(); ++i) {

@@ -19,6 +19,7 @@ struct NvlinkDomains {
 static_assert(sizeof(NvlinkDomains) == 12 && offsetof(NvlinkDomains, count) == 0);
 static_assert(offsetof(NvlinkDomains, least_ranks) == 4 && offsetof(NvlinkDomains, most_ranks) == 8);
 
+// Latencies: [kind of link][algorithm][protocol] in us; the others: [generation of GPUs][number of nodes] in GB/s.
 struct TunerConstants {
   double base_latencies[7][3];
   double hardware_latencies[3][7][3];
@@ -33,6 +34,8 @@ static_assert(offsetof(TunerConstants, hardware_latencies) == 168 && offsetof(Tu
 static_assert(offsetof(TunerConstants, most_ring_ll128) == 768 && offsetof(TunerConstants, most_tree_ll128) == 864);
 static_assert(offsetof(TunerConstants, most_tree) == 960 && offsetof(TunerConstants, most_nvls_tree) == 1056);
 
+// Its table of costs is not passed: see decide_v2() in tuner_tables.cpp. `decide` may leave all outputs as they are:
+// NCCL then goes by its own costs. `context` is what init() has put there, and passed to each call.
 struct TunerV2 {
   const char* name;
   ncclResult_t (*init)(size_t ranks, size_t nodes, Logger logger, void** context);
@@ -50,6 +53,7 @@ struct TunerV3 {
   ncclResult_t (*finalize)(void* context);
 };
 
+// is_registered: the buffers of the operation are, which v4 added.
 struct TunerV4 {
   const char* name;
   ncclResult_t (*init)(size_t ranks, size_t nodes, Logger logger, void** context);
@@ -58,6 +62,7 @@ struct TunerV4 {
   ncclResult_t (*finalize)(void* context);
 };
 
+// v5 made `context` the first output of init(), with an id that is the same on all ranks of a communicator.
 struct TunerV5 {
   const char* name;
   ncclResult_t (*init)(void** context, uint64_t comm_id, size_t ranks, size_t nodes, Logger logger,
@@ -78,6 +83,7 @@ struct TunerV6 {
                              size_t* chunk_bytes);  // null: NCCL's own
 };
 
+// `decide` may be called by several threads at once, each for a communicator of its own.
 template <class Table>
 inline constexpr bool kTunerBeginsRight = offsetof(Table, name) == 0 && offsetof(Table, init) == 8 &&
                                           offsetof(Table, decide) == 16 && offsetof(Table, finalize) == 24;

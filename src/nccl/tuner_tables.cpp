@@ -20,9 +20,11 @@ Tuning ring_only = Tuning::ring_only;
 namespace tuner_slot {
 
 int init_v2(size_t, size_t nodes, Logger logger, void** context) noexcept {
+  // Read for each communicator, in NCCL's own thread, which reads the environment likewise.
   const char* knob = std::getenv(kTunerKnob);
   if (!is_tuning_known(knob) && logger != nullptr) {
     constexpr int kWarn = 2;
+    // NCCL_TUNING of ncclDebugLogSubSys; the level is WARN.
     constexpr unsigned long kTuning = 0x40;
     logger(kWarn, kTuning, __FILE__, __LINE__, "Ringbolt: %s=%s is not known (off, ring); taken as unset", kTunerKnob,
            knob);
@@ -42,6 +44,7 @@ int decide_v2(void*, int, size_t, int, int, int, int*, int*, int*) noexcept { re
 
 /// The same for all collectives: what one of them cannot use is unavailable in its table already.
 int decide_v3(void* context, int, size_t, int, float** table, int algorithms, int protocols, int*) noexcept {
+  // Compared, never read: see above.
   if (context != &ring_only) return kSuccess;
   forbid_sparse_unfit(reinterpret_cast<float*>(table), algorithms, protocols);  // one block in truth (tuner_abi.h)
   return kSuccess;

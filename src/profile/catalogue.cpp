@@ -11,14 +11,17 @@
 namespace ringbolt::profile {
 namespace {
 
+// As ibv_query_port(3) encodes them: 8 lanes of 10 Gbit/s, 80 Gbit/s for Thunderbolt 5.
 constexpr uint8_t kWidth8x = 4;
 constexpr uint8_t kSpeed10Gbps = 4;
 
+/// Apple's technote TN3205; docs/profiles.md has the source of each number.
 Profile tn3205() {
   Profile mac;
   mac.name = "tn3205";
   mac.limits.qp_types = kUc;
   mac.limits.operations = kSend;
+  // 11 are shown, of which 10 can be had.
   mac.limits.advertised_qp = 11;
   mac.limits.usable_qp = 10;
   mac.limits.pd = 11;
@@ -27,6 +30,7 @@ Profile tn3205() {
   mac.limits.qp_wr = 4095;
   mac.limits.cqe = 4096;
   mac.limits.sge = 1;
+  // 4095 frames of 4 KiB.
   mac.limits.message_bytes = 16'773'120;
   mac.limits.advertised_mr_bytes = 0xfa0000;
   mac.limits.has_inline = mac.limits.has_srq = mac.limits.has_windows = false;
@@ -42,6 +46,7 @@ Profile tn3205() {
   return mac;
 }
 
+/// What docs/profiles.md marks as seen by users, where that differs from the technote.
 Profile apple() {
   Profile mac = tn3205();
   mac.name = "apple";
@@ -66,6 +71,7 @@ Profile usb4_linux() {
   usb4.limits.sge = 4;
   usb4.limits.posted_receive_sge = 1;
   usb4.limits.read_atomic = 128;
+  // 16 MiB.
   usb4.limits.message_bytes = 16U << 20U;
   usb4.limits.has_inline = usb4.limits.has_srq = usb4.limits.has_windows = false;
   return usb4;
@@ -74,6 +80,7 @@ Profile usb4_linux() {
 Profile spark() {
   Profile spark;
   spark.name = "spark";
+  // Enough for each address twice.
   spark.look.gid_table_length = 16;
   spark.look.gids = GidLayout::mlx5;
   return spark;
@@ -102,6 +109,7 @@ std::string names_of_profiles() {
 }  // namespace
 
 base::Parsed<Profile> parse_profile(std::string_view text) {
+  // The text is a program's environment: whatever is longer is a mistake, and would be quoted in full.
   constexpr size_t kMostBytes = 256;
   if (text.size() > kMostBytes) {
     return base::refuse(0, fmt::format("{} bytes are more than {}", text.size(), kMostBytes));
@@ -112,6 +120,7 @@ base::Parsed<Profile> parse_profile(std::string_view text) {
     return base::refuse(0, fmt::format("\"{}\" is no profile (they are {})", name, names_of_profiles()));
   }
   Profile profile = found->make();
+  // `at` is a comma. One at the end leaves an empty knob, which is refused.
   for (size_t at = name.size(); at < text.size();) {
     const size_t end = std::min(text.find(',', at + 1), text.size());
     if (auto problem = set_knob(profile, text.substr(at + 1, end - at - 1))) {
@@ -123,6 +132,7 @@ base::Parsed<Profile> parse_profile(std::string_view text) {
 }
 
 const std::vector<NamedProfile>& known_profiles() {
+  // Made once, by the first caller; later ones only read it.
   static const std::vector<NamedProfile> known = [] {
     std::vector<NamedProfile> all;
     for (const Entry& entry : kProfiles) {

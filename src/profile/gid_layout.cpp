@@ -10,6 +10,7 @@ std::vector<std::optional<size_t>> gid_slots(GidLayout layout, const std::vector
     return slots;
   }
   if (layout == GidLayout::plain || layout == GidLayout::mlx5) {
+    // mlx5: each address twice, v1 before v2.
     for (size_t i = 0; i < kinds.size(); ++i) {
       slots.insert(slots.end(), layout == GidLayout::mlx5 ? 2 : 1, i);
     }
@@ -21,12 +22,14 @@ std::vector<std::optional<size_t>> gid_slots(GidLayout layout, const std::vector
   };
   const auto link_local = first_of(GidKind::link_local);
   const auto ipv4 = first_of(GidKind::ipv4);
+  // Slots 0 and 1 (late: 2) are there even if the address is missing: programs go by the index.
   slots.push_back(link_local);
   if (layout == GidLayout::late) {
     slots.emplace_back();
   }
   slots.push_back(ipv4);
   for (size_t i = 0; i < kinds.size(); ++i) {
+    // An optional without a value is equal to no index.
     if (link_local != i && ipv4 != i) {
       slots.emplace_back(i);
     }
@@ -35,6 +38,7 @@ std::vector<std::optional<size_t>> gid_slots(GidLayout layout, const std::vector
 }
 
 uint64_t second_interface_id(uint64_t guid) {  // the finishing steps of splitmix64
+  // Any mixing would do; it has to be the same in all processes, as peers see the address.
   guid = (guid ^ guid >> 30U) * 0xbf58476d1ce4e5b9U;
   guid = (guid ^ guid >> 27U) * 0x94d049bb133111ebU;
   return guid ^ guid >> 31U;

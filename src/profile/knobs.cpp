@@ -11,9 +11,11 @@ namespace ringbolt::profile {
 namespace {
 
 /// Sets a knob; false: no such value.
+// May change the profile even when it says false: set_knob()'s caller throws it away then.
 using Setter = bool (*)(Profile&, std::string_view);
 
 template <bool Knobs::*Member>
+// `off` and `on` are the knob's two words.
 bool choose(Profile& profile, std::string_view value, std::string_view off, std::string_view on) {
   profile.knobs.*Member = value == on;
   return value == on || value == off;
@@ -29,6 +31,7 @@ bool choose(Value& chosen, std::string_view value, const std::pair<std::string_v
   return found != std::end(words);
 }
 
+/// All of `text`, in decimal; a number that does not fit is none.
 template <class Number>
 bool read_number(std::string_view text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -36,12 +39,14 @@ bool read_number(std::string_view text, Number& number) {
 }
 
 bool set_transport(Profile& profile, std::string_view value) {
+  // 8 bits; numbers that no header knows are allowed, as a Mac says 100.
   uint8_t number = kTransportUnspecified;
   const bool is_known = value == "unspecified" || read_number(value, number);
   profile.look.transport = number;
   return is_known;
 }
 
+// Values are the index of the IPv4 entry, not of the enumeration.
 bool set_gids(Profile& profile, std::string_view value) {
   return choose<GidLayout>(profile.look.gids, value,
                            {{"0", GidLayout::plain},
@@ -63,6 +68,7 @@ bool set_wrap(Profile& profile, std::string_view value) {
 
 /// "wait", "drop", "park", or how much is parked at most: "park:SLOTS:BYTES".
 bool set_no_receive(Profile& profile, std::string_view value) {
+  // Bounds on what one queue pair may make this process hold: 65,536 messages, 1 GiB.
   constexpr uint32_t kMostSlots = 65536;
   constexpr uint32_t kMostBytes = 1U << 30U;
   Knobs& knobs = profile.knobs;
@@ -82,10 +88,9 @@ bool set_no_receive(Profile& profile, std::string_view value) {
 }
 
 bool set_peer_death(Profile& profile, std::string_view value) {
-  return choose<PeerDeath>(profile.knobs.peer_death, value,
-                           {{"requests", PeerDeath::requests},
-                            {"then-fatal", PeerDeath::then_fatal},
-                            {"fatal", PeerDeath::fatal}});
+  return choose<PeerDeath>(
+      profile.knobs.peer_death, value,
+      {{"requests", PeerDeath::requests}, {"then-fatal", PeerDeath::then_fatal}, {"fatal", PeerDeath::fatal}});
 }
 
 bool set_devices(Profile& profile, std::string_view value) {
@@ -94,12 +99,15 @@ bool set_devices(Profile& profile, std::string_view value) {
 }
 
 bool set_short_grant(Profile& profile, std::string_view value) {
+  // Below kMostGrantFrames of frames.h: something must be left to post.
   constexpr uint32_t kMost = 4000;
   return read_number(value, profile.knobs.short_grant_frames) && profile.knobs.short_grant_frames <= kMost;
 }
 
 /// "off", "on", or how long before delivery in microseconds: "200us".
+// Microseconds, up to 10 s, kept as ns.
 bool set_early(Profile& profile, std::string_view value) {
+  // 10 s, as fault::Rule::kMaxDelayNs.
   constexpr uint64_t kMostUs = 10'000'000;
   profile.knobs.completes_early = value != "off";
   profile.knobs.early_lead_ns = 0;
@@ -116,6 +124,7 @@ struct KnobEntry {
   KnobText text;
   Setter set;
 };
+// Both texts are for people: `values` stands in the message that refuses a value.
 constexpr std::array kKnobs{std::to_array<KnobEntry>({
     {{"errno", "native|darwin", "whose error numbers"},
      [](Profile& p, std::string_view v) { return choose<&Knobs::has_darwin_errno>(p, v, "native", "darwin"); }},

@@ -14,7 +14,7 @@ namespace ringbolt::profile {
 inline constexpr int kTransportUnspecified = 4;
 
 /// Turns one knob, "NAME=VALUE". What is wrong with it, and what would be right, or nothing. Any bytes are safe to
-/// pass. Thread-safe.
+/// pass. Thread-safe. After an error the profile may hold a part of what was asked, and is not to be used.
 std::optional<std::string> set_knob(Profile& profile, std::string_view text);
 
 /// The knobs, their values (first the default of most profiles) and what they are.

@@ -14,8 +14,11 @@ using base::take_until;
 
 constexpr std::string_view kTitle = "ringbolt-ledger 1";
 constexpr std::array<std::string_view, kCountedKinds> kWords{"qp", "pd", "cq", "mr"};
+// A bound for a damaged file; processes that hold objects are tens.
 constexpr size_t kMaxOwners = 4096;
 
+/// "qp 3 pd 1 cq 2 mr 16", in this order and nothing behind it. False: the line is no good, and `counts` is half
+/// read.
 bool take_counts(std::string_view& line, Counts& counts) {
   for (size_t kind = 0; kind < kCountedKinds; ++kind) {
     if (take_until(line, ' ') != kWords[kind] || !take_number(line, counts[kind])) {
@@ -47,6 +50,7 @@ uint32_t LedgerBook::total(Counted kind) const {
   for (const Owner& owner : owners) {
     sum += owner.held[place];
   }
+  // Summed in 64 bits: the file's numbers are anybody's.
   return static_cast<uint32_t>(std::min<uint64_t>(sum, UINT32_MAX));
 }
 
@@ -61,10 +65,12 @@ void LedgerBook::add(pid_t pid, uint64_t started, Counted kind) {
 
 void LedgerBook::remove(pid_t pid, uint64_t started, Counted kind) {
   const auto found = std::ranges::find_if(owners, [&](const Owner& o) { return o.pid == pid && o.started == started; });
+  // Not an error: an object made before the ledger was removed by hand comes back here.
   if (found == owners.end() || found->held[static_cast<size_t>(kind)] == 0) {
     return;
   }
   --found->held[static_cast<size_t>(kind)];
+  // Owners without objects are not kept, so that the file stays as short as what is held.
   if (found->held == Counts{}) {
     owners.erase(found);
   }
@@ -100,6 +106,7 @@ base::Parsed<LedgerBook> LedgerBook::parse(std::string_view text) {
     ++number;
     std::string_view line = take_until(text, '\n');
     const std::string_view word = take_until(line, ' ');
+    // The mark of a whole file: one that was cut short has none.
     if (word == "end") {
       return book;
     }

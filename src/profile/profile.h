@@ -7,8 +7,10 @@
 /// does not see. Sources and certainty of each: docs/profiles.md.
 namespace ringbolt::profile {
 
+// Bits of Limits::qp_types, not numbers of ibv_qp_type.
 enum QpTypes : uint8_t { kRc = 1, kUc = 2, kUd = 4 };
 
+// Bits of Limits::operations, not numbers of ibv_wr_opcode.
 enum Operations : uint8_t {
   kSend = 1,
   kSendImmediate = 2,
@@ -50,13 +52,14 @@ enum class GidLayout : uint8_t {
   mlx5,   ///< each twice, for RoCE v1 and v2: IPv4 at 2 and 3
 };
 
-/// The port as ibv_query_port and the device list show it.
+/// The port as ibv_query_port and the device list show it. Width and speed are encoded as active_width and active_speed
+/// of ibv_query_port(3).
 struct Look {
   uint8_t width = 2;  ///< as the architecture encodes it: 2 is 4 lanes, 4 is 8
   uint8_t speed = 0;  ///< of a lane, as encoded; 0: from the port's nominal rate
   bool has_lid = false;
   bool has_rising_guids = false;  ///< those of a machine's ports differ in the first byte: e0, e1, e2
-  int transport = 0;  ///< enum ibv_transport_type, or a number beyond it
+  int transport = 0;              ///< enum ibv_transport_type, or a number beyond it
   uint32_t gid_table_length = 8;
   GidLayout gids = GidLayout::plain;
   bool has_devices = true;  ///< programs find them
@@ -78,7 +81,6 @@ enum class NoReceive : uint8_t {
   park,  ///< it waits at the receiver, as far as there is room
 };
 
-/// Where sources conflict, or one machine is odder than another: a knob each.
 /// What tells a connected RC queue pair that its peer's process died.
 enum class PeerDeath : uint8_t {
   requests,    ///< its work requests, which fail, as on a card
@@ -86,6 +88,7 @@ enum class PeerDeath : uint8_t {
   fatal,       ///< IBV_EVENT_QP_FATAL at once, and its work requests
 };
 
+/// Where sources conflict, or one machine is odder than another: a knob each. knobs.cpp has their names and values.
 struct Knobs {
   bool has_darwin_errno = false;
   bool refuses_type_at_modify = false;  ///< not when the queue pair is made
@@ -101,9 +104,9 @@ struct Knobs {
   bool wants_mapped_regions = false;  ///< not on the heap, not on a stack
   bool leaks_after_error = false;     ///< regions stay once a queue pair was destroyed in ERR
   bool refuses_empty_sends = false;
-  bool splits_pieces = false;         ///< each piece of a message is a message of its own
+  bool splits_pieces = false;  ///< each piece of a message is a message of its own
   NoReceive no_receive = NoReceive::wait;
-  uint32_t park_slots = 64;       ///< messages that wait at the receiver at most
+  uint32_t park_slots = 64;         ///< messages that wait at the receiver at most
   uint32_t park_bytes = 1U << 20U;  ///< and their bytes
   PeerDeath peer_death = PeerDeath::requests;
   bool has_channels = true;
@@ -116,7 +119,8 @@ struct Knobs {
   friend bool operator==(const Knobs&, const Knobs&) = default;
 };
 
-/// The GUID that programs see of the port with this index, in host order.
+/// The GUID that programs see of the port with this index, in host order. `port_index` is the port's place among the
+/// machine's ports, from 0. From port 32 on the first byte wraps.
 constexpr uint64_t shown_guid(const Look& look, uint64_t guid, uint32_t port_index) {
   constexpr uint64_t kFirst = 0xe0;
   constexpr uint64_t kSamePart = 0x00ffffffffffff00;
@@ -126,6 +130,7 @@ constexpr uint64_t shown_guid(const Look& look, uint64_t guid, uint32_t port_ind
 
 /// The LID that programs see: of a port that has one never 0, and most likely another one for each port of a cluster.
 constexpr uint16_t shown_lid(const Look& look, uint64_t guid) {
+  // IBTA: unicast LIDs are 0x0001 to 0xbfff.
   constexpr uint16_t kUnicastLids = 0xbfff;
   return look.has_lid ? static_cast<uint16_t>(1 + (guid ^ guid >> 16U ^ guid >> 32U) % kUnicastLids) : uint16_t{0};
 }
@@ -136,7 +141,8 @@ struct Profile {
   Look look;
   Knobs knobs;
 
-  /// Whether queue pairs have to look at it at all.
+  /// Whether queue pairs have to look at it at all. Asked when one is made, so that posting costs nothing where no
+  /// rule can apply.
   bool takes_away() const { return limits != Limits{} || knobs != Knobs{}; }
   bool allows(uint8_t operation) const { return (limits.operations & operation) != 0; }
 };

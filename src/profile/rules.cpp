@@ -10,7 +10,7 @@
 namespace ringbolt::profile {
 namespace {
 
-// In the order of the enumeration.
+// In the order of the enumeration. A text too few leaves null pointers at the end; one too many does not compile.
 constexpr std::array<RuleText, static_cast<size_t>(Rule::count_)> kTexts{{
     {"qp-type", "the device has no queue pairs of this type", "take one that it has: UC is on every such device"},
     {"qp-limit", "the number is the device's, all programs together; to try again never helps",
@@ -49,12 +49,15 @@ constexpr std::array<RuleText, static_cast<size_t>(Rule::count_)> kTexts{{
     {"unreachable", "a cable has one peer, and nothing routes beyond it", "compare the cabling with your plan"},
     {"attribute-mask", "the provider wants exactly the attributes of this step",
      "set those that the specification requires, and no others"},
-    {"operation", "the cable carries messages only, no addresses and keys", "send, and let the receiver place the data"},
+    {"operation", "the cable carries messages only, no addresses and keys",
+     "send, and let the receiver place the data"},
     {"write-into-stream",
      "the cable carries no address: the bytes arrive as a message, and the target memory stays as it was",
      "send instead; never take a WRITE's completion for its arrival"},
-    {"message-length", "a message must fit into the queue it is posted to", "cut it into messages of the granted depth"},
-    {"empty-send", "a Linux machine's driver refuses them on a cable to a Mac", "send one byte, and say inside that it counts for nothing"},
+    {"message-length", "a message must fit into the queue it is posted to",
+     "cut it into messages of the granted depth"},
+    {"empty-send", "a Linux machine's driver refuses them on a cable to a Mac",
+     "send one byte, and say inside that it counts for nothing"},
     {"frame-budget", "depth is counted in frames of 4 KiB, not in work requests",
      "keep the sum of ceil(bytes/4096) of what is posted within the granted depth (ibv_query_qp)"},
     {"frame-mismatch", "message and receive must have the same number of 4 KiB frames",
@@ -62,21 +65,23 @@ constexpr std::array<RuleText, static_cast<size_t>(Rule::count_)> kTexts{{
     {"receive-too-early", "this machine takes receives later", "post receives after RTS, and let a barrier follow"},
     {"norecv", "a Linux peer does not hold its sender back: it drops what meets no receive, or parks as much as fits",
      "post receives before the peer may send, and let a barrier follow"},
-    {"undelivered", "a send completes when it leaves the program's memory: who ends the queue pair loses what is not yet on the cable",
+    {"undelivered",
+     "a send completes when it leaves the program's memory: who ends the queue pair loses what is not yet on the cable",
      "wait for the peer's answer to your last message first"},
 }};
 
+// Darwin's are those of its sys/errno.h; names and numbers that agree are here for name_of_error() alone.
 struct Number {
   int native;
   int darwin;
   const char* name;
 };
 constexpr Number kNumbers[] = {
-    {EINVAL, 22, "EINVAL"},          {ENOMEM, 12, "ENOMEM"},  {EBUSY, 16, "EBUSY"},
-    {EOPNOTSUPP, 102, "EOPNOTSUPP"}, {ENODATA, 96, "ENODATA"}, {ETIMEDOUT, 60, "ETIMEDOUT"},
-    {EFAULT, 14, "EFAULT"},          {EMSGSIZE, 40, "EMSGSIZE"},
+    {EINVAL, 22, "EINVAL"},   {ENOMEM, 12, "ENOMEM"},       {EBUSY, 16, "EBUSY"},   {EOPNOTSUPP, 102, "EOPNOTSUPP"},
+    {ENODATA, 96, "ENODATA"}, {ETIMEDOUT, 60, "ETIMEDOUT"}, {EFAULT, 14, "EFAULT"}, {EMSGSIZE, 40, "EMSGSIZE"},
 };
 
+// By this system's number; ENOTSUP and EOPNOTSUPP are one on Linux.
 const Number* find_number(int error) {
   const auto* found = std::ranges::find(kNumbers, error, &Number::native);
   return found == std::end(kNumbers) ? nullptr : found;
@@ -86,6 +91,7 @@ const Number* find_number(int error) {
 
 const RuleText& text_of(Rule rule) { return kTexts.at(static_cast<size_t>(rule)); }
 
+// For the program alone: Ringbolt's own words have this system's number too.
 int number_of(const Profile& profile, int error) {
   const Number* known = profile.knobs.has_darwin_errno ? find_number(error) : nullptr;
   return known == nullptr ? error : known->darwin;

@@ -7,7 +7,7 @@
 
 namespace ringbolt::profile {
 
-/// What a program can do that a profile's machine refuses.
+/// What a program can do that a profile's machine refuses. In the order of kTexts in rules.cpp.
 enum class Rule : uint8_t {
   qp_type,
   qp_limit,
@@ -56,7 +56,8 @@ struct RuleText {
 /// Thread-safe.
 const RuleText& text_of(Rule rule);
 
-/// An errno of this system as the profile's programs see it. 0 stays 0. Thread-safe.
+/// An errno of this system as the profile's programs see it. 0 stays 0. Thread-safe. An error that has no entry in
+/// the table of Darwin's numbers stays as it is.
 int number_of(const Profile& profile, int error);
 
 /// "EOPNOTSUPP (102 on Darwin)": for messages. Thread-safe.

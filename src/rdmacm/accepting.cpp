@@ -22,7 +22,9 @@ namespace {
 
 using Phase = Id::Phase;
 
+// As the kernel's cma: what is out of range means this.
 constexpr int kMaxBacklog = 1024;
+// Three bits (InfiniBand specification, 12.6.8); as rnr_retry it means without end.
 constexpr uint8_t kMaxRetry = 7;
 
 int listen(Id& id, int backlog) RINGBOLT_REQUIRES(manager_lock) {
@@ -41,9 +43,12 @@ int listen(Id& id, int backlog) RINGBOLT_REQUIRES(manager_lock) {
   listener.is_any = is_any(listener.address);
   listener.is_ipv4 = is_ipv4;
   listener.is_family_only = id.is_family_only.value_or(is_ipv4);
+  // The same link-local address may be on several links: the device tells them apart.
   listener.is_on_port = is_link_local(listener.address) && id.route.has_value();
   listener.port = id.route ? id.route->device : 0;
+  // Requests that no rdma_get_cm_event() has taken yet; beyond it the engine refuses (note_fetched()).
   listener.backlog = static_cast<uint32_t>(backlog >= 1 && backlog <= kMaxBacklog ? backlog : kMaxBacklog);
+  // First: a request must not find an engine that listens and nobody to tell.
   manager.add_listener(id.token, id);
   try {
     manager.engine().listen(listener);
@@ -63,11 +68,13 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(ma
   if (data.size() > reply.private_data.size()) {
     return too_much_data("rdma_accept", data.size(), reply.private_data.size());
   }
+  // Without both there is no queue pair number to answer with, which check_limits() refuses.
   if (param != nullptr || id.c.qp == nullptr) {
     if (const int error = check_limits("rdma_accept", id, device, param)) {
       return error;
     }
   }
+  // Before the queue pair is moved: that can't be taken back.
   if (manager.engine().state_of(id.handle) != cm::State::req_received) {
     return base::refused(EINVAL, "rdma_accept", [&]() RINGBOLT_NOT_ANALYSED {
       return base::Explanation{
@@ -77,6 +84,7 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(ma
   }
   std::ranges::copy(data, reply.private_data.begin());
   const bool takes_all = param == nullptr;
+  // Never more than the peer wants to begin, nor than we can answer.
   reply.responder_resources = takes_all || param->responder_resources == RDMA_MAX_RESP_RES
                                   ? at_most(id.request.initiator_depth, device.max_responder_resources)
                                   : param->responder_resources;
@@ -89,6 +97,7 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(ma
   reply.rnr_retry_count = std::min(kMaxRetry, takes_all ? kMaxRetry : param->rnr_retry_count);
   reply.starting_psn = id.reply.starting_psn;  // rdma_init_qp_attr may have told it already
   reply.local_guid = device.facts.guid;
+  // Before prepare_queue_pair(), which reads it: qp_step() takes depths and PSN from there.
   id.reply = reply;
   id.has_reply = true;
   if (id.c.qp != nullptr) {
@@ -115,6 +124,7 @@ int accept_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(man
   }
   std::ranges::copy(data, reply.private_data.begin());
   reply.qpn = id.c.qp != nullptr ? id.c.qp->qp_num : param->qp_num;
+  // The one Q_Key of RDMA_PS_UDP (rdma_cma.h): both sides use it without asking.
   reply.qkey = RDMA_UDP_QKEY;
   return id.manager->engine().answer(id.manager->now(), id.handle, reply);
 }
@@ -125,6 +135,7 @@ int accept(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock)
   }
   note_call(id);
   const int error = id.is_datagram() ? accept_datagrams(id, param) : accept_queue_pair(id, param);
+  // Also after an error: the engine may have queued a refusal.
   id.manager->settle();
   return error;
 }
@@ -149,6 +160,7 @@ int reject(Id& id, uint16_t reason, std::span<const std::byte> data) RINGBOLT_RE
     }
     error = manager.engine().reject(manager.now(), id.handle, reason, data);
   }
+  // drop_rejected() destroys it with its channel if the program does not.
   id.is_rejected = error == 0 && id.is_passive;
   manager.settle();
   return error;
@@ -166,6 +178,8 @@ int reject_for(rdma_cm_id* c, const void* data, uint8_t length, uint16_t reason)
 /// What was posted before the end is carried out: gives it a moment to leave. And what has come has come: its sender
 /// must not find it unfinished because this program stopped polling.
 void finish_transfers(const Id& id) {
+  // In the program's thread, without the lock: other connections go on. 20 ms: several round trips of a cable, and
+  // short enough for a program that ends hundreds of connections. Pauses of 50 us.
   constexpr uint64_t kPatienceNs = 20'000'000;
   constexpr timespec kPause{0, 50'000};
   if (id.c.qp == nullptr || id.c.verbs == nullptr) {
@@ -238,6 +252,7 @@ int rdma_notify(rdma_cm_id* c, ibv_event_type event) try {
     return -1;
   }
   const base::LockGuard guard(id.manager->mutex());
+  // Data came before the peer's RTU: the engine then takes the connection for established.
   if (event != IBV_EVENT_COMM_EST || id.handle == 0) {
     return result(EINVAL);
   }
@@ -264,15 +279,20 @@ int rdma_disconnect(rdma_cm_id* c) try {
       return result(ringbolt::rdmacm::wrong_phase("rdma_disconnect", id, "connected"));
     }
     id.manager->catch_up();
+    // As rdma_disconnect(3) says: the queue pair goes to the error state, and what is posted is flushed.
     if (id.c.qp != nullptr) {
       flush_queue_pair(id);
     }
+    // Under one hold of the lock with disconnect(): nothing comes in between.
     const cm::State before = id.manager->engine().state_of(id.handle);
     const int error = id.manager->engine().disconnect(id.manager->now(), id.handle);
     id.manager->settle();
+    // An idle one has ended otherwise, of which its program has heard: rdma_disconnect() is no error then, as in
+    // rdma-core.
     if (error != 0 && before != cm::State::idle) {
       return result(error);
     }
+    // A program that has taken DISCONNECTED already gets no second one.
     is_awaited = error == 0 && !id.has_seen_end;
   }
   return is_awaited ? ringbolt::rdmacm::await_event(id) : 0;

@@ -14,6 +14,7 @@ std::optional<wire::Address> address_of(const sockaddr* address) {
   wire::Address result{};
   if (address->sa_family == AF_INET) {
     sockaddr_in v4{};
+    // By copies: a program's sockaddr need not be aligned for the family's own struct.
     std::memcpy(&v4, address, sizeof v4);
     uint8_t bytes[4];
     std::memcpy(bytes, &v4.sin_addr, sizeof bytes);
@@ -53,11 +54,13 @@ void write_address(const wire::Address& address, uint16_t port, uint32_t scope, 
     auto& v4 = reinterpret_cast<sockaddr_in&>(out);
     v4.sin_family = AF_INET;
     v4.sin_port = htons(port);
+    // IPv4 lies in the last four bytes of its mapped form.
     std::memcpy(&v4.sin_addr, address.data() + 12, sizeof v4.sin_addr);
   } else {
     auto& v6 = reinterpret_cast<sockaddr_in6&>(out);
     v6.sin6_family = AF_INET6;
     v6.sin6_port = htons(port);
+    // Other addresses mean one thing on all links.
     v6.sin6_scope_id = is_link_local(address) ? scope : 0;
     std::memcpy(&v6.sin6_addr, address.data(), sizeof v6.sin6_addr);
   }

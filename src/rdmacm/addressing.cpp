@@ -22,6 +22,7 @@ namespace {
 
 using Phase = Id::Phase;
 
+// As TCP and UDP have it (ip(7)): below, CAP_NET_BIND_SERVICE, which is taken for root here.
 constexpr uint16_t kFirstOpenPort = 1024;
 constexpr const char* kResolve = "rdma_resolve_addr";
 
@@ -35,6 +36,7 @@ size_t length_of(const sockaddr* address) {
 
 bool may_bind_low_ports() { return geteuid() == 0; }
 
+// `address` may be null.
 int wrong_family(const char* call, const sockaddr* address) {
   return base::refused(EAFNOSUPPORT, call, [&] {
     return base::Explanation{fmt::format("the address is of family {}; there are AF_INET ({}) and AF_INET6 ({})",
@@ -49,12 +51,14 @@ int publish(Id& id, const wire::Address& address) RINGBOLT_REQUIRES(manager_lock
   const bool is_ipv4 = id.c.route.addr.src_addr.sa_family == AF_INET;
   ringbolt_service service{};
   service.token = manager.next_token();
+  // InfiniBand specification, annex A11 (RDMA IP CM Service): port space and port in one number.
   service.service_id = wire::cm_service_id(static_cast<uint16_t>(id.c.ps), id.source_port());
   std::memcpy(service.address, address.data(), sizeof service.address);
   service.is_any = is_any(address) ? 1 : 0;
   service.is_ipv4 = is_ipv4 ? 1 : 0;
   service.is_family_only = id.is_family_only.value_or(is_ipv4) ? 1 : 0;
   service.is_reusable = id.reuses_address ? 1 : 0;
+  // The first device stands for the host: names are kept for all devices together.
   if (const int error = ringbolt_management_bind(manager.devices().at(0).context, &service)) {
     return error;
   }
@@ -65,6 +69,7 @@ int publish(Id& id, const wire::Address& address) RINGBOLT_REQUIRES(manager_lock
 int take_port(const char* call, Id& id, const wire::Address& address, bool is_public) RINGBOLT_REQUIRES(manager_lock) {
   ConnectionManager& manager = *id.manager;
   const auto space = static_cast<uint16_t>(id.c.ps);
+  // Each try is another number, as take_ephemeral_port() goes on; EADDRINUSE after them.
   constexpr int kTries = 64;  // another process may have the number
   const bool is_chosen = id.source_port() != 0;
   if (is_chosen && id.source_port() < kFirstOpenPort && !may_bind_low_ports()) {
@@ -74,9 +79,12 @@ int take_port(const char* call, Id& id, const wire::Address& address, bool is_pu
           fmt::format("take a port from {} on", kFirstOpenPort)};
     });
   }
+  // Anything else (ENOMEM, EMFILE) ends the loop as well: `error` is what the last try gave, and numbers are given
+  // back.
   int error = EADDRINUSE;
   for (int i = 0; i < (is_chosen ? 1 : kTries) && error != 0; ++i) {
     if (is_chosen) {
+      // Counts users in this process; whether another process has it is publish()'s to find out.
       manager.take_port(space, id.source_port());
     } else {
       set_port(&id.c.route.addr.src_addr, manager.take_ephemeral_port(space));
@@ -84,6 +92,7 @@ int take_port(const char* call, Id& id, const wire::Address& address, bool is_pu
         return EADDRNOTAVAIL;
       }
     }
+    // An active side's own port is seen by its peer alone, and costs no system call.
     error = is_public || is_chosen ? publish(id, address) : 0;
     if (error != 0) {
       manager.release_port(space, id.source_port());
@@ -122,11 +131,14 @@ int bind_to(const char* call, Id& id, const sockaddr* wanted, bool is_public) RI
       });
     }
   }
+  // take_port() reads and completes it; on an error it is taken back.
   std::memcpy(&id.c.route.addr.src_storage, wanted, length_of(wanted));
+  // 127.0.0.1 becomes the device's own address: packets of it leave with that.
   const wire::Address own = device ? id.manager->devices().own_address(*device, *address) : *address;
   if (own != *address) {
     write_address(own, port_of(wanted), 0, id.c.route.addr.src_storage);
   }
+  // An identifier that could not be bound must look new: programs try again with another port.
   if (const int error = take_port(call, id, own, is_public)) {
     std::memset(&id.c.route.addr.src_storage, 0, sizeof id.c.route.addr.src_storage);
     return error;
@@ -151,8 +163,10 @@ int bind_to_any(const char* call, Id& id, int family, bool is_public) RINGBOLT_R
 int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOLT_REQUIRES(manager_lock) {
   ConnectionManager& manager = *id.manager;
   const auto bound = address_of(&id.c.route.addr.src_addr);
+  // Without an address of its own the kernel's route table says which device, and so which source.
   const auto source = bound && !is_any(*bound) ? bound : std::nullopt;
   wire::Address address = wanted;
+  // The wildcard as a target means this host, as with connect(2).
   if (is_any(address)) {
     address = target->sa_family == AF_INET ? wire::ipv4_address(127, 0, 0, 1) : wire::Address{};
     address.back() = 1;
@@ -160,6 +174,7 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOL
   const uint32_t scope = scope_of(target) != 0 ? scope_of(target) : scope_of(&id.c.route.addr.src_addr);
   Route route;
   const int error = manager.devices().route(source, address, scope, route);
+  // As the kernel's: no event follows then.
   if (error == -ENETUNREACH || error == -EHOSTUNREACH || error == -EINVAL) {
     return base::refused(-error, kResolve, [&] {
       return base::Explanation{fmt::format("the kernel has no route to {}{}", text_of(*target),
@@ -177,6 +192,7 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOL
   const wire::Address peer = is_self ? manager.devices().own_address(route.device, address) : address;
   write_address(peer, port_of(target), scope, id.c.route.addr.dst_storage);
   if (target->sa_family == AF_INET6) {
+    // Of IPv6 alone: flow_label() in identifiers.cpp takes it from there.
     id.c.route.addr.dst_sin6.sin6_flowinfo = reinterpret_cast<const sockaddr_in6*>(target)->sin6_flowinfo;
   }
   write_address(is_self ? manager.devices().own_address(route.device, route.source) : route.source, id.source_port(),
@@ -196,6 +212,7 @@ int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) RING
     return wrong_phase(kResolve, id, "new, or bound to an address");
   }
   note_call(id);
+  // Devices are looked at by start(): before it there is nothing to bind to.
   if (const int error = id.manager->start()) {
     return error;
   }
@@ -227,6 +244,7 @@ int prepare_to_listen(Id& id) {
     return bind_to_any("rdma_listen", id, AF_INET, true);
   }
   const auto address = address_of(&id.c.route.addr.src_addr);
+  // Bound by rdma_resolve_addr(), which told nobody: a listener must be known to the host.
   return id.phase == Phase::bound && id.token == 0 && address ? publish(id, *address) : 0;
 }
 
@@ -253,6 +271,7 @@ int rdma_bind_addr(rdma_cm_id* c, sockaddr* address) try {
   return ringbolt::base::caught_minus_one();
 }
 
+// The time limit (ms) is not looked at: local look-ups do not wait.
 int rdma_resolve_addr(rdma_cm_id* c, sockaddr* source, sockaddr* target, int) try {
   Id& id = Id::of(c);
   {
@@ -264,11 +283,13 @@ int rdma_resolve_addr(rdma_cm_id* c, sockaddr* source, sockaddr* target, int) tr
       return result(error);
     }
   }
+  // Outside the lock: it waits for the event queue, which others fill under it.
   return ringbolt::rdmacm::await_event(id);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
+// RoCE has no subnet administrator to ask: the route is what rdma_resolve_addr() found.
 int rdma_resolve_route(rdma_cm_id* c, int) try {
   Id& id = Id::of(c);
   {
@@ -279,6 +300,7 @@ int rdma_resolve_route(rdma_cm_id* c, int) try {
     if (id.phase != Id::Phase::address_resolved) {
       return result(ringbolt::rdmacm::wrong_phase("rdma_resolve_route", id, "resolved to an address"));
     }
+    // Known at once, but told as an event, as programs expect.
     id.channel().push(ringbolt::rdmacm::make_local_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
     fill_path(id);
     id.phase = Id::Phase::route_resolved;

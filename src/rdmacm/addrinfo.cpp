@@ -18,6 +18,7 @@ struct FreeInfo {
 };
 using OwnedInfo = std::unique_ptr<rdma_addrinfo, FreeInfo>;
 
+// Each piece in a block of its own: rdma_freeaddrinfo() frees them one by one, as rdma-core's does.
 bool copy_address(const sockaddr* from, socklen_t length, sockaddr*& to, socklen_t& to_length) {
   to = static_cast<sockaddr*>(std::calloc(1, length));
   if (to == nullptr) {
@@ -36,6 +37,7 @@ addrinfo libc_hints(const rdma_addrinfo& hints) {
   const bool is_datagram =
       hints.ai_qp_type == IBV_QPT_UD || hints.ai_port_space == RDMA_PS_UDP || hints.ai_port_space == RDMA_PS_IPOIB;
   const bool is_stream = hints.ai_qp_type != 0 || hints.ai_port_space != 0;
+  // 0 would bring each address three times.
   result.ai_socktype = is_datagram ? SOCK_DGRAM : (is_stream ? SOCK_STREAM : 0);
   return result;
 }
@@ -60,6 +62,7 @@ int look_up(const char* node, const char* service, const rdma_addrinfo& hints, r
   if (const int error = getaddrinfo(node, service, &wanted, &found)) {
     return error;
   }
+  // The first one alone, in the C library's order of preference (RFC 6724).
   const int error = convert(*found, hints, info);
   freeaddrinfo(found);
   return error;
@@ -83,6 +86,7 @@ extern "C" {
 int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hints, rdma_addrinfo** result) try {
   using namespace ringbolt::rdmacm;
   if (node == nullptr && service == nullptr && hints == nullptr) {
+    // The one error that is told by errno: all others are EAI codes, which rdma-core passes on as well.
     errno = EINVAL;
     return -1;
   }

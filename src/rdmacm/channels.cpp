@@ -25,11 +25,13 @@ int result(int error) {
 }
 
 void Channel::push(std::unique_ptr<QueuedEvent> event) noexcept {
+  // Nobody takes it any more.
   if (is_closed) {
     return;
   }
   queue.push(std::move(event));
   const uint64_t one = 1;
+  // Fails only at 2^64 - 1 events.
   [[maybe_unused]] const ssize_t written = write(fd.get(), &one, sizeof one);
 }
 
@@ -45,6 +47,7 @@ std::unique_ptr<QueuedEvent> Channel::pop() {
 }
 
 Channel* new_channel(ConnectionManager& manager) {
+  // Blocking, as programs find a channel's descriptor; those that want it otherwise set O_NONBLOCK.
   base::UniqueFd fd(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
   if (!fd.is_open()) {
     return nullptr;
@@ -78,6 +81,7 @@ int wait_for_exit() {
 
 /// Blocks until an event may be there. 0, or -1 with errno: EAGAIN, EINTR.
 int wait_readable(int fd) {
+  // Without the lock, on a number that another thread may just have closed: EBADF is an ordinary answer here.
   const int flags = fcntl(fd, F_GETFL);
   if (flags < 0) {
     return wait_for_exit();
@@ -86,6 +90,7 @@ int wait_readable(int fd) {
     return result(EAGAIN);
   }
   pollfd descriptor{fd, POLLIN, 0};
+  // A cancellation point, with nothing held.
   if (poll(&descriptor, 1, -1) < 0) {
     return -1;
   }
@@ -147,6 +152,7 @@ void rdma_destroy_event_channel(rdma_event_channel* c) try {
     return;
   }
   const base::LockGuard guard(manager.mutex());
+  // For the length of this call: what follows may take away its last identifier.
   ++channel.users;
   const auto dropped = channel.take_if([](const QueuedEvent&) { return true; });
   channel.is_closed = true;
@@ -172,6 +178,7 @@ int rdma_get_cm_event(rdma_event_channel* c, rdma_cm_event** event) try {
       is_closed = channel.is_closed;
       if (!channel.queue.is_empty()) {
         auto taken = channel.pop();
+        // With the lock, so that rdma_destroy_id() in another thread waits for the acknowledgement.
         ++taken->counts_for->delivered;
         on_fetch(manager, *taken);
         *event = &taken.release()->c;

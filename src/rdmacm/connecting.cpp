@@ -23,6 +23,7 @@ namespace {
 
 using Phase = Id::Phase;
 
+// The permissive LID: RoCE has none (annex A16).
 constexpr uint16_t kNoLid = 0xffff;
 constexpr uint8_t kMaxRetry = 7;
 
@@ -34,12 +35,15 @@ int fill_private_data(const Id& id, const rdma_conn_param* param, std::array<std
   if (!source || !target) {
     return EINVAL;
   }
+  // InfiniBand specification, annex A11: the IP addresses of both ends, as REQ itself has GIDs only.
   const wire::CmIpHeader header{id.source_port(), *source, *target};
   wire::emit(header, std::span(out).template first<wire::kCmIpHeaderBytes>());
+  // 56 bytes of 92 are left for connections, as rdma_connect(3) says.
   const auto given = private_data_of(param);
   if (id.connect_data.size() + given.size() > kBytes - wire::kCmIpHeaderBytes) {
     return too_much_data("rdma_connect", id.connect_data.size() + given.size(), kBytes - wire::kCmIpHeaderBytes);
   }
+  // Of rdma_create_ep() first, as rdma-core joins them.
   auto at = std::copy(id.connect_data.begin(), id.connect_data.end(), out.begin() + wire::kCmIpHeaderBytes);
   std::copy(given.begin(), given.end(), at);
   return 0;
@@ -56,6 +60,7 @@ cm::Path path_of(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   return path;
 }
 
+// Port space and destination port, as the peer's rdma_listen() has made it.
 uint64_t service_of(const Id& id) { return wire::cm_service_id(static_cast<uint16_t>(id.c.ps), id.destination_port()); }
 
 wire::CmPath wire_path(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
@@ -66,6 +71,7 @@ wire::CmPath wire_path(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   path.flow_label = ntohl(id.path.flow_label);
   path.traffic_class = id.path.traffic_class;
   path.hop_limit = id.path.hop_limit;
+  // As an exponent n: 4.096 us times 2^n (Local ACK Timeout of the InfiniBand specification).
   path.ack_timeout = cm::ack_timeout(cm::kAckDelay, id.path.packet_life_time);
   return path;
 }
@@ -84,10 +90,12 @@ int connect_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(m
   request.local_guid = device.facts.guid;
   request.local_qpn = id.c.qp != nullptr ? id.c.qp->qp_num : (param == nullptr ? 0 : param->qp_num);
   request.has_srq = id.c.qp != nullptr ? id.c.qp->srq != nullptr : (param != nullptr && param->srq != 0);
+  // What is large is cut to the device's limit, in silence, as the kernel does for RDMA_MAX_RESP_RES.
   request.responder_resources =
       at_most(param == nullptr ? RDMA_MAX_RESP_RES : int{param->responder_resources}, device.max_responder_resources);
   request.initiator_depth =
       at_most(param == nullptr ? RDMA_MAX_INIT_DEPTH : int{param->initiator_depth}, device.max_initiator_depth);
+  // The other side must make a queue pair of the same type, or its program is refused.
   request.transport = id.c.qp_type == IBV_QPT_UC ? wire::CmTransport::uc : wire::CmTransport::rc;
   request.has_flow_control = param != nullptr && param->flow_control != 0;
   request.starting_psn = random_psn();
@@ -95,6 +103,7 @@ int connect_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(m
   request.rnr_retry_count = std::min(kMaxRetry, param == nullptr ? kMaxRetry : param->rnr_retry_count);
   request.path_mtu = id.path.mtu;
   request.primary = wire_path(id);
+  // Kept: qp_step() makes the attributes of RTR and RTS of it when the reply has come.
   id.request = request;
   id.handle = manager.engine().connect(manager.now(), path_of(id), request);
   return 0;
@@ -122,6 +131,7 @@ int connect(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock
     try {
       id.manager->add_connection(id.handle, id);
     } catch (...) {
+      // The request has not left yet: settle() would send it.
       id.manager->engine().destroy(id.manager->now(), std::exchange(id.handle, 0));
       throw;
     }
@@ -169,6 +179,7 @@ int check_limits(const char* call, const Id& id, const Device& device, const rdm
 }
 
 uint32_t random_psn() {
+  // A PSN needs no secrecy, only that packets of an earlier connection do not fit: one seed per thread will do.
   static thread_local std::mt19937 random{std::random_device{}()};
   return static_cast<uint32_t>(random()) & 0xffffffU;
 }
@@ -204,7 +215,8 @@ int rdma_establish(rdma_cm_id* c) try {
     return -1;
   }
   const base::LockGuard guard(id.manager->mutex());
-  // With a queue pair on the identifier taking the event has done it already.
+  // With a queue pair on the identifier taking the event has done it already. rdma_establish(3) is for programs that
+  // move their queue pair themselves.
   if (c->qp != nullptr || id.handle == 0) {
     return result(base::refused(EINVAL, "rdma_establish", [&]() RINGBOLT_NOT_ANALYSED {
       return base::Explanation{

@@ -21,7 +21,9 @@ namespace ringbolt::rdmacm {
 namespace {
 
 constexpr uint64_t kMillisecondNs = 1'000'000;
+// How soon what the network could not take is tried again.
 constexpr uint64_t kUnsentPauseNs = kMillisecondNs;
+// How often the thread looks whether a program has read what keeps an event back.
 constexpr uint64_t kHeldPauseNs = kMillisecondNs;
 // A program that polls for what has come may be without a processor for hundreds of milliseconds on a busy machine, and
 // UCX's examples drop the rest once they hear of the end. Who leaves it unread for good hears of the end so much later.
@@ -30,10 +32,12 @@ constexpr uint64_t kHeldLimitNs = 1000 * kMillisecondNs;
 constexpr uint64_t kAnswerLimitNs = 10 * kMillisecondNs;
 // Programs poll the completion first and act on it before they look at the event that was in the same batch.
 constexpr uint64_t kReadPauseNs = 2 * kMillisecondNs;
+// What the exit of a program may take longer for our sake.
 constexpr uint64_t kLeaveLimitNs = 200 * kMillisecondNs;
 constexpr uint16_t kFirstEphemeral = 32768;
 constexpr uint16_t kEphemeralCount = 28232;  // as Linux by default: up to 60999
 
+// Released by who makes one, acquired by who finds it; null again in a forked child.
 std::atomic<ConnectionManager*> current{nullptr};
 
 ringbolt_mad mad_of(const cm::Outgoing& out) {
@@ -50,11 +54,13 @@ ringbolt_mad mad_of(const cm::Outgoing& out) {
 }  // namespace
 
 ConnectionManager& ConnectionManager::get() {
+  // Registered once: the child inherits them.
   static std::once_flag handlers;
   std::call_once(handlers, [] { pthread_atfork(before_fork, in_parent, in_child); });
   ConnectionManager* known = current.load(std::memory_order_acquire);
   if (known == nullptr) {
     auto* made = new ConnectionManager;
+    // Two threads may make one at the same time; nothing has been opened by either yet.
     if (current.compare_exchange_strong(known, made)) {
       return *made;
     }
@@ -82,6 +88,7 @@ void ConnectionManager::in_parent() {
 /// hold just now. The next call makes a new manager.
 void ConnectionManager::in_child() {
   if (ConnectionManager* manager = current.exchange(nullptr)) {
+    // Its memory stays: identifiers of the parent point to it.
     manager->is_dead_.store(true);
     if (Lines* lines = manager->lines_.load()) {
       lines->abandon_after_fork();
@@ -101,6 +108,7 @@ int ConnectionManager::start() {
     return error;
   }
   ibv_context* context = devices_.at(0).context;
+  // Takes the process' queue pair 1; a second time does nothing.
   if (const int error = ringbolt_management_open(context)) {
     return error;
   }
@@ -109,7 +117,9 @@ int ConnectionManager::start() {
     return errno;
   }
   std::random_device random;
+  // Random, so that ids of a process that had the slot before do not fit ours.
   engine_.reset(new cm::Engine({ringbolt_management_slot(context), random()}, *this));
+  // Names this process among those of other hosts; 2^64 make collisions no concern.
   const uint64_t token = uint64_t{random()} << 32 | random();
   lifelines_ = std::make_unique<cm::Lifelines>(
       token, [this](const cm::Path& path) RINGBOLT_REQUIRES(manager_lock) { return line_port(path); });
@@ -122,6 +132,7 @@ int ConnectionManager::start() {
 bool ConnectionManager::routes_back(uint32_t port, const wire::Address& local, const wire::Address& remote) const {
   Route route;
   const Device& device = devices_.at(port);
+  // Ports in memory have no routes: whoever reaches them is reached by them.
   if (device.facts.takes_any_local_address != 0 || is_loopback(remote)) {
     return true;
   }
@@ -129,11 +140,13 @@ bool ConnectionManager::routes_back(uint32_t port, const wire::Address& local, c
 }
 
 void ConnectionManager::run() {
+  // 15 bytes at most.
   prctl(PR_SET_NAME, "ringbolt-cm");
   int management = -1;
   int lines = -1;
   {
     const base::LockGuard guard(mutex());
+    // These descriptors stay open as long as the process.
     management = ringbolt_management_descriptor(devices_.at(0).context);
     lines = lines_.load()->descriptor();
   }
@@ -153,11 +166,13 @@ void ConnectionManager::run() {
       const uint64_t now_ns = now();
       release_held(now_ns);
       wakes_at_ns_ = next_wake_ns(now_ns);
+      // settle() rings the bell if another thread brings the time forward.
       is_timed = wakes_at_ns_ != UINT64_MAX;
       wait_ns = is_timed && wakes_at_ns_ > now_ns ? wakes_at_ns_ - now_ns : 0;
     }
     pollfd descriptors[] = {{management, POLLIN, 0}, {bell_.get(), POLLIN, 0}, {lines, POLLIN, 0}};
     const timespec timeout{static_cast<time_t>(wait_ns / 1'000'000'000), static_cast<long>(wait_ns % 1'000'000'000)};
+    // Without the lock, as the only place where this thread waits.
     ppoll(descriptors, 3, is_timed ? &timeout : nullptr, nullptr);
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = read(bell_.get(), &count, sizeof count);
@@ -199,6 +214,7 @@ void ConnectionManager::receive_all() {
         }
       }
     }
+    // After each: what came next may be about what this one has brought forth.
     settle();
   }
 }
@@ -224,6 +240,7 @@ void ConnectionManager::settle() {
     // Datagrams are as good as lost on the way; events are told by the thread, soon: next_wake_ns().
   }
   changed_.notify_all();
+  // Our own thread looks at the time before it sleeps.
   if (thread_.get_id() != std::this_thread::get_id() && next_wake_ns(now()) < wakes_at_ns_) {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(bell_.get(), &one, sizeof one);
@@ -281,6 +298,7 @@ void ConnectionManager::tell(const cm::Event& event) {
   if (ends_connection && id.route && !id.is_datagram()) {
     if (const Owed owed = owes_completions(id); owed != Owed::nothing) {
       const uint64_t now_ns = now();
+      // First without the event: should there be no memory, it is told again by the thread, and not lost.
       held_.push_back({&id, nullptr, now_ns + kHeldLimitNs, now_ns + kAnswerLimitNs, 0});
       held_.back().event = std::move(queued);
       return;
@@ -292,6 +310,7 @@ void ConnectionManager::tell(const cm::Event& event) {
 void ConnectionManager::tell_request(const cm::Event& event) {
   const auto found = listeners_.find(event.listener);
   if (found == listeners_.end()) {
+    // The listener has gone since: the peer is refused.
     engine_->destroy(now(), event.handle);
     return;
   }
@@ -329,6 +348,7 @@ void ConnectionManager::retire(std::unique_ptr<Channel> channel) {
 }
 
 uint16_t ConnectionManager::take_ephemeral_port(uint16_t port_space) {
+  // A random start, so that programs that begin one after the other do not meet in the same numbers.
   static thread_local std::minstd_rand random{std::random_device{}()};
   const auto start = static_cast<uint32_t>(random() % kEphemeralCount);
   for (uint32_t i = 0; i < kEphemeralCount; ++i) {
@@ -354,6 +374,7 @@ void ConnectionManager::leave() {
     return;
   }
   has_left_ = true;
+  // A peer's DREQ that lies unread would be answered by nobody.
   catch_up();
   const uint64_t deadline = now() + kLeaveLimitNs;
   const auto is_done = [&]() RINGBOLT_REQUIRES(manager_lock) {
@@ -363,6 +384,7 @@ void ConnectionManager::leave() {
     changed_.wait_for(mutex(), std::chrono::milliseconds(1));
   }
   for (const auto& [handle, id] : connections_) {
+    // Sends what tells the peer, and waits for no answer.
     engine_->destroy(now(), handle);
   }
   send_outgoing();
@@ -370,6 +392,7 @@ void ConnectionManager::leave() {
 
 namespace {
 
+// After main() and the program's own destructors that were registered later; its threads may still run.
 __attribute__((destructor)) void at_exit() {
   if (ConnectionManager* manager = current.load()) {
     manager->leave();

@@ -27,7 +27,9 @@ namespace ringbolt::rdmacm {
 
 /// The connection manager of this process. Made at the first use, never destroyed: programs call us from their own
 /// destructors. One mutex guards all of it, identifiers and channels included (`manager_lock`); calls into libibverbs
-/// are made under it except those that wait for the program. Thread-safe where it says so.
+/// are made under it except those that wait for the program. Thread-safe where it says so. Owned by this class are
+/// devices, engine, lines and its thread; identifiers and channels are the program's, by pointer, and only registered
+/// here. Functions that require the lock never give it away, but for wait().
 class ConnectionManager final : private cm::Host {
  public:
   /// The one of this process; a forked child gets a new one. Thread-safe.
@@ -38,26 +40,32 @@ class ConnectionManager final : private cm::Host {
   bool is_dead() const { return is_dead_.load(std::memory_order_relaxed); }
 
   /// Opens the devices and starts the thread; 0 or an errno. Later calls take up addresses that
-  /// have come or gone.
+  /// have come or gone. May block for as long as opening the devices takes. After an error it may be called again.
   int start() RINGBOLT_REQUIRES(manager_lock);
+  /// Empty before start(); so is what needs the engine.
   const Devices& devices() const RINGBOLT_REQUIRES(manager_lock) { return devices_; }
   cm::Engine& engine() RINGBOLT_REQUIRES(manager_lock) { return *engine_; }
+  /// base::now_ns(): the clock of the engine.
   uint64_t now() const;
   /// Sends and tells what the engine has brought forth, and wakes the thread if it sleeps too long. After every engine
-  /// call.
+  /// call. Throws nothing: what there is no memory for is done by the thread a millisecond later. May be called
+  /// within engine calls of nobody.
   void settle() RINGBOLT_REQUIRES(manager_lock);
   /// Takes what has come and the thread has not looked at yet. Before an end: a peer that the program has heard from by
   /// its data has said "ready to use" earlier, and a connection ends otherwise than an attempt at one.
   void catch_up() RINGBOLT_REQUIRES(manager_lock);
 
+  /// Never 0, which means none.
   uint64_t next_token() RINGBOLT_REQUIRES(manager_lock) { return ++last_token_; }
+  /// The maps do not own: the identifier is taken out before it goes (detach_id()). Throws std::bad_alloc.
   void add_listener(uint64_t token, Id& id) RINGBOLT_REQUIRES(manager_lock) { listeners_[token] = &id; }
   void remove_listener(uint64_t token) RINGBOLT_REQUIRES(manager_lock) { listeners_.erase(token); }
   void add_connection(cm::Handle handle, Id& id) RINGBOLT_REQUIRES(manager_lock) { connections_[handle] = &id; }
   void remove_connection(cm::Handle handle) RINGBOLT_REQUIRES(manager_lock) { connections_.erase(handle); }
   /// Held back until the received data was read.
   void drop_held(const Id& id) RINGBOLT_REQUIRES(manager_lock);
-  /// Waits until `condition`, which somebody's settle() or ack makes true. Gives the lock away meanwhile.
+  /// Waits until `condition`, which somebody's settle() or ack makes true. Gives the lock away meanwhile. Without a
+  /// limit: what it waits for is the program's doing.
   template <class Condition>
   void wait(Condition condition) RINGBOLT_REQUIRES(manager_lock) {
     changed_.wait(mutex(), condition);
@@ -65,25 +73,30 @@ class ConnectionManager final : private cm::Host {
   void notify() { changed_.notify_all(); }
 
   /// A port number of this process that is free in the port space, from the ephemeral range; 0 when all are taken.
+  /// `port_space`: an rdma_port_space. Of this process alone: another one's are known by ringbolt_management_bind().
   uint16_t take_ephemeral_port(uint16_t port_space) RINGBOLT_REQUIRES(manager_lock);
   void take_port(uint16_t port_space, uint16_t port) RINGBOLT_REQUIRES(manager_lock) { ++ports_[{port_space, port}]; }
+  /// Once for each take; others of this process may have the same (RDMA_OPTION_ID_REUSEADDR).
   void release_port(uint16_t port_space, uint16_t port) RINGBOLT_REQUIRES(manager_lock);
 
-  /// Keeps a destroyed channel for a while: a thread may be about to look at it.
+  /// Keeps a destroyed channel for a while: a thread may be about to look at it. The last 64; then the oldest goes.
   void retire(std::unique_ptr<Channel> channel) RINGBOLT_REQUIRES(manager_lock);
   /// Identifiers of requests that were rejected and never destroyed go with the channel that they came on.
   void drop_rejected(const Channel& channel) RINGBOLT_REQUIRES(manager_lock);
 
-  /// At exit: says good-bye to all peers, and gives the network a moment for it. Takes the lock itself.
+  /// At exit: says good-bye to all peers, and gives the network a moment for it. Takes the lock itself. Blocks for
+  /// 0.2 s at most, and does nothing the second time.
   void leave() RINGBOLT_EXCLUDES(manager_lock);
 
  private:
   ConnectionManager() = default;
 
+  // Handlers of pthread_atfork(3): in the thread that forks, the last one in the child.
   static void before_fork();
   static void in_parent();
   static void in_child();
 
+  // cm::Host: called by the engine, and so under the lock. A port is the place of its device.
   uint64_t guid(uint32_t port) const override RINGBOLT_REQUIRES(manager_lock) { return devices_.at(port).facts.guid; }
   wire::Address first_gid(uint32_t port) const override RINGBOLT_REQUIRES(manager_lock) {
     return devices_.at(port).first_gid();
@@ -125,6 +138,7 @@ class ConnectionManager final : private cm::Host {
     uint64_t read_since_ns;     ///< 0: not all is read yet
   };
 
+  // Also guards what programs read in the C structures while calls of theirs change it.
   base::Mutex mutex_;
   base::Condition changed_;
   std::atomic<bool> is_dead_{false};
@@ -144,6 +158,7 @@ class ConnectionManager final : private cm::Host {
   std::map<std::pair<uint16_t, uint16_t>, uint32_t> ports_ RINGBOLT_GUARDED_BY(manager_lock);
   uint64_t last_token_ RINGBOLT_GUARDED_BY(manager_lock) = 0;
   uint64_t wakes_at_ns_ RINGBOLT_GUARDED_BY(manager_lock) = 0;
+  // These two are written by start(), before there is a thread, and only read afterwards.
   base::UniqueFd bell_;
   std::thread thread_;
 };

@@ -21,6 +21,7 @@ namespace {
 /// there is no way.
 std::optional<wire::Address> source_by_kernel(const wire::Address& target, uint32_t scope) {
   sockaddr_storage to{};
+  // connect() of a datagram socket only looks up the route (udp(7)).
   constexpr uint16_t kAnyPort = 9;  // nothing is sent
   write_address(target, kAnyPort, scope, to);
   const base::UniqueFd socket(::socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -43,9 +44,11 @@ bool is_of_this_host(const wire::Address& address, uint32_t scope) {
   write_address(address, 0, scope, at);
   const base::UniqueFd socket(::socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const socklen_t length = at.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  // The kernel refuses what is none of its own with EADDRNOTAVAIL (ip(7)).
   return socket.is_open() && bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), length) == 0;
 }
 
+// 0 or an errno; on an error the caller closes what `device` has by then.
 int open_device(ibv_device* from, Device& device) {
   device.context = ibv_open_device(from);
   if (device.context == nullptr) {
@@ -55,6 +58,7 @@ int open_device(ibv_device* from, Device& device) {
   if (const int error = ibv_query_device(device.context, &limits)) {
     return error;
   }
+  // 255 has a meaning of its own: RDMA_MAX_RESP_RES.
   device.max_responder_resources = static_cast<uint8_t>(std::min(limits.max_qp_rd_atom, 254));
   device.max_initiator_depth = static_cast<uint8_t>(std::min(limits.max_qp_init_rd_atom, 254));
   ibv_port_attr port{};
@@ -89,12 +93,14 @@ int Device::look_at_gids() try {
   if (const int error = ringbolt_management_port(context, &now)) {
     return error;
   }
+  // The usual case: nothing has changed, and no entry is read.
   if (!gids.empty() && now.gid_generation == facts.gid_generation) {
     return 0;
   }
   std::vector<wire::Address> table(gid_table_length);
   for (uint32_t i = 0; i < gid_table_length; ++i) {
     ibv_gid_entry entry{};
+    // ENODATA: a hole in the table.
     const int error = ibv_query_gid_ex(context, 1, i, &entry, 0);
     if (error == 0) {
       std::memcpy(table[i].data(), entry.gid.raw, table[i].size());
@@ -103,6 +109,7 @@ int Device::look_at_gids() try {
     }
   }
   if (std::ranges::count(table, wire::Address{}) == gid_table_length) {
+    // All addresses are gone, for a moment perhaps: what was known stays.
     return ENODEV;
   }
   gids = std::move(table);
@@ -117,6 +124,7 @@ uint8_t Device::first_index() const {
   return static_cast<uint8_t>(found - gids.begin());
 }
 
+// The first entry of that address; the zero address stands for a hole and is never found.
 std::optional<uint8_t> Device::index_of(const wire::Address& gid) const {
   const auto found = std::ranges::find(gids, gid);
   return found == gids.end() || gid == wire::Address{} ? std::nullopt
@@ -136,6 +144,7 @@ bool Device::is_up() const {
 
 int Devices::open() {
   if (!is_verbs_library_ours()) {
+    // Said on standard error already, with the remedy.
     return ENOSYS;
   }
   int count = 0;
@@ -154,6 +163,7 @@ int Devices::open() {
       continue;
     }
     close_device(device);
+    // The last one, should none open.
     error = refusal;
     if (refusal == ENOMEM) {  // no reason to go on without this one: all of it can be tried again
       std::ranges::for_each(opened, close_device);
@@ -200,6 +210,8 @@ std::optional<uint32_t> Devices::bind(const wire::Address& address, uint32_t sco
       return i;
     }
   }
+  // No device has it; "myself" is served by any that works. By order of the list: programs on one host that say
+  // "127.0.0.1" must meet at one device.
   return is_loopback(address) ? first_up() : std::nullopt;
 }
 
@@ -227,6 +239,7 @@ wire::Address Devices::own_address(uint32_t device, const wire::Address& address
   return wire::is_ipv4(gid) == wire::is_ipv4(address) ? gid : address;
 }
 
+// 0 or a negative errno, as the kernel's own calls; `route` is untouched on an error.
 int Devices::route_to_self(const std::optional<uint32_t>& bound, const wire::Address& target, Route& route) const {
   const auto device = bound ? bound : (bind(target, 0) ? bind(target, 0) : first_up());
   if (!device) {
@@ -246,6 +259,7 @@ int Devices::route(const std::optional<wire::Address>& source, const wire::Addre
   }
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     const Device& one = devices_[i];
+    // The program has chosen its device by its address.
     if (bound && *bound != i) {
       continue;
     }
@@ -254,6 +268,7 @@ int Devices::route(const std::optional<wire::Address>& source, const wire::Addre
       route.source = source.value_or(target);
       return 0;
     }
+    // A port that no interface of the kernel's stands behind.
     const bool is_in_memory = one.facts.netdev_index == 0;
     if (one.index_of(target) || (is_in_memory && one.reaches(target))) {
       // Our own address, or the one at the other end of a cable: there is nothing to look up.
@@ -272,6 +287,7 @@ int Devices::route(const std::optional<wire::Address>& source, const wire::Addre
   }
   const auto from = source ? source : source_by_kernel(target, scope);
   if (!from) {
+    // Of the kernel's look-up, the last call.
     return -errno;
   }
   const auto device = bind(*from, scope);

@@ -12,7 +12,8 @@
 
 namespace ringbolt::rdmacm {
 
-/// A device that the process has opened for good, as every librdmacm does.
+/// A device that the process has opened for good, as every librdmacm does. Never closed once Devices::open() has
+/// succeeded. Port 1 is the only one.
 struct Device {
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;  ///< for identifiers whose program brings none
@@ -22,12 +23,16 @@ struct Device {
   uint32_t gid_table_length = 0;
   std::vector<wire::Address> gids;  ///< all zeros where the table has a hole; at least one is not
 
-  /// Reads the GID table again, if it has changed and still has addresses. 0, or an errno: all is as before.
+  /// Reads the GID table again, if it has changed and still has addresses. 0, or an errno: all is as before. gids
+  /// keeps its length. A few system calls where nothing has changed.
   int look_at_gids();
   const wire::Address& first_gid() const { return gids[first_index()]; }
+  /// There is one: see gids.
   uint8_t first_index() const;
   std::optional<uint8_t> index_of(const wire::Address& gid) const;
+  /// Whether a packet to it would leave by this port.
   bool reaches(const wire::Address& gid) const;
+  /// Asks the device each time.
   bool is_up() const;
 };
 
@@ -40,14 +45,18 @@ struct Route {
   wire::Address source{};  ///< the address that the peer sees; the GID, or, on the default device, any of this host
 };
 
-/// All devices of this process, and which addresses lead where. Filled once; then only their addresses change.
+/// All devices of this process, and which addresses lead where. Filled once; then only their addresses change. Under
+/// the manager's lock. Indices stay what they are for the life of the process.
 class Devices {
  public:
-  /// 0 or an errno; ENODEV when there is none.
+  /// 0 or an errno; ENODEV when there is none. Blocks while devices open. Those that don't are left out, if any does;
+  /// for want of memory none is kept.
   int open();
-  /// Takes up addresses that have come or gone. Before each step that chooses among them: cheap where nothing changed.
+  /// Takes up addresses that have come or gone. Before each step that chooses among them: cheap where nothing
+  /// changed. What fails leaves the addresses as they were.
   void look_at_gids();
   size_t size() const { return devices_.size(); }
+  /// Good for the life of the process; index < size().
   const Device& at(uint32_t index) const { return devices_[index]; }
   std::optional<uint32_t> index_of(const ibv_context* context) const;
   /// The device whose port has the GID.
@@ -64,7 +73,8 @@ class Devices {
   wire::Address own_address(uint32_t device, const wire::Address& address) const;
 
   /// The way to `target`, from `source` if that is given. 0, or -ENODEV: none of our devices leads there; other errno
-  /// values negated: the kernel knows no way either.
+  /// values negated: the kernel knows no way either. `route` is written only with 0. A UDP socket is opened for a
+  /// moment where the kernel is to be asked.
   int route(const std::optional<wire::Address>& source, const wire::Address& target, uint32_t scope,
             Route& route) const;
 
@@ -75,8 +85,10 @@ class Devices {
   std::vector<Device> devices_;
 };
 
-/// Addresses as programs give them. Not AF_INET or AF_INET6: nothing.
+/// Addresses as programs give them. Not AF_INET or AF_INET6: nothing. `address` is not null, and has as many bytes as
+/// its family asks for.
 std::optional<wire::Address> address_of(const sockaddr* address);
+/// In host order; 0 of other families.
 uint16_t port_of(const sockaddr* address);
 void set_port(sockaddr* address, uint16_t port);
 /// Writes an AF_INET or AF_INET6 address, as `address` is IPv4 or not; the flow label is kept 0.

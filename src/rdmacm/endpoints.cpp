@@ -12,8 +12,10 @@
 namespace ringbolt::rdmacm {
 namespace {
 
+// Not looked at by us; rdma-core's value.
 constexpr int kStepMs = 2000;
 
+// 0 or an errno; the caller destroys the identifier.
 int prepare_passive(Id& id, const rdma_addrinfo& info, ibv_pd* pd, const ibv_qp_init_attr* attributes) {
   if (rdma_bind_addr(&id.c, info.ai_src_addr) != 0) {
     return errno;
@@ -22,6 +24,7 @@ int prepare_passive(Id& id, const rdma_addrinfo& info, ibv_pd* pd, const ibv_qp_
     id.qp_attributes = *attributes;
     id.qp_attributes->qp_type = static_cast<ibv_qp_type>(info.ai_qp_type);
   }
+  // The program's, and not the library's of the device: show_device() leaves it.
   if (pd != nullptr) {
     id.c.pd = pd;
   }
@@ -67,6 +70,7 @@ int rdma_create_ep(rdma_cm_id** c, rdma_addrinfo* info, ibv_pd* pd, ibv_qp_init_
   const int error = is_passive ? ringbolt::rdmacm::prepare_passive(id, *info, pd, attributes)
                                : ringbolt::rdmacm::prepare_active(id, *info, pd, attributes);
   if (error != 0) {
+    // With whatever was made by then; errno is set after it.
     rdma_destroy_ep(made);
     return result(error);
   }
@@ -86,6 +90,7 @@ void rdma_destroy_ep(rdma_cm_id* c) {
   rdma_destroy_id(c);
 }
 
+// Blocks until there is a request.
 int rdma_get_request(rdma_cm_id* c, rdma_cm_id** request) try {
   Id& listener = Id::of(c);
   if (!listener.is_sync) {
@@ -107,6 +112,7 @@ int rdma_get_request(rdma_cm_id* c, rdma_cm_id** request) try {
     error = rdma_create_qp(event->id, c->pd, &attributes) == 0 ? 0 : errno;
   }
   if (error != 0) {
+    // The program finds it there, and it is acknowledged by the next call.
     c->event = event;
     return result(error);
   }

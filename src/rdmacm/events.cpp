@@ -19,13 +19,17 @@ namespace {
 
 using Kind = cm::Event::Kind;
 
+// As much as the message can hold, padded with zeros: its length on the wire does not say how much was given
+// (rdma_get_cm_event(3)).
 void keep_private_data(QueuedEvent& event, std::span<const std::byte> data) {
+  // 256 bytes hold any message's: a MAD has no more.
   std::copy(data.begin(), data.end(), event.private_data.begin());
-  // conn and ud begin alike: pointer and length.
+  // conn and ud begin alike: pointer and length. Into the event itself: as good as it, so until rdma_ack_cm_event().
   event.c.param.conn.private_data = event.private_data.data();
   event.c.param.conn.private_data_len = static_cast<uint8_t>(data.size());
 }
 
+// Also from here on: what the peer begins, this side answers, and the other way around.
 void fill_from_request(rdma_conn_param& param, const wire::CmReq& request) {
   param.responder_resources = request.initiator_depth;  // what they will start, we must be able to answer
   param.initiator_depth = request.responder_resources;
@@ -58,6 +62,7 @@ rdma_cm_event_type type_of(const cm::Event& event) {
     case Kind::timewait_exit:
       return RDMA_CM_EVENT_TIMEWAIT_EXIT;
     case Kind::lookup_answer:
+      // The names are librdmacm's: datagrams are "established" when their peer is known.
       return event.status == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE;
     default:
       return RDMA_CM_EVENT_UNREACHABLE;
@@ -65,10 +70,12 @@ rdma_cm_event_type type_of(const cm::Event& event) {
 }
 
 std::unique_ptr<QueuedEvent> new_event(Id& id, rdma_cm_event_type type, int status) {
+  // Throws std::bad_alloc; the caller keeps what it was made from, and tries again.
   auto event = std::make_unique<QueuedEvent>();
   event->c.id = &id.c;
   event->c.event = type;
   event->c.status = status;
+  // Who can't be destroyed before this is acknowledged.
   event->counts_for = &id;
   return event;
 }
@@ -90,6 +97,7 @@ void complete_connection(ConnectionManager& manager, Id& id, QueuedEvent& event)
   if (error == 0) {
     error = manager.engine().ready(manager.now(), id.handle);
   } else {
+    // The peer's queue pair waits for nothing then.
     static_cast<void>(manager.engine().reject(manager.now(), id.handle, wire::kRejConsumer, {}));
   }
   manager.settle();
@@ -99,8 +107,10 @@ void complete_connection(ConnectionManager& manager, Id& id, QueuedEvent& event)
     explain_event(id, event.c);
     // Also when the peer took its REP back before the program looked. One event says it; rdma-core swallows the rest.
     id.has_failed = id.has_seen_end = true;
+    // The program finds its receives flushed, as after a failed connection on a card.
     flush_queue_pair(id);
     manager.drop_held(id);
+    // Destroyed at the end of the scope.
     const auto swallowed =
         id.channel().take_if([&](const QueuedEvent& one) { return one.c.id == &id.c && is_end(one.source); });
   }
@@ -108,8 +118,10 @@ void complete_connection(ConnectionManager& manager, Id& id, QueuedEvent& event)
 
 void set_addresses(Id& id, const cm::Event& event, uint64_t service_id, std::span<const std::byte> private_data)
     RINGBOLT_REQUIRES(manager_lock) {
+  // kCmIpHeaderBytes at least: each message's private data is longer.
   const auto header = wire::parse_cm_ip_header(private_data.first<wire::kCmIpHeaderBytes>());
   const uint32_t scope = id.manager->devices().at(event.path.port).facts.netdev_index;
+  // judge() has refused requests without one, where there has to be one.
   if (header) {
     write_address(header->destination, wire::cm_service_port(service_id), scope, id.c.route.addr.src_storage);
     write_address(header->source, header->source_port, scope, id.c.route.addr.dst_storage);
@@ -167,8 +179,10 @@ std::unique_ptr<QueuedEvent> make_event(Id& id, const cm::Event& event) {
   return queued;
 }
 
+// On an error nothing is left: neither an identifier nor a connection of it.
 std::unique_ptr<QueuedEvent> make_request(ConnectionManager& manager, Id& listener, const cm::Event& event) {
   auto queued = new_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+  // With the listener's context and channel, as rdma_create_id(3) says of requests.
   Id* id = new_id(manager, &listener.channel(), listener.c.context, listener.c.ps, listener.c.qp_type);
   if (id == nullptr) {
     throw std::bad_alloc();
@@ -203,6 +217,8 @@ std::unique_ptr<QueuedEvent> make_request(ConnectionManager& manager, Id& listen
   return queued;
 }
 
+// In the program's thread, with the lock, as it takes the event: only now may what it reads in the C structures
+// change.
 void on_fetch(ConnectionManager& manager, QueuedEvent& event) {
   Id& id = Id::of(event.c.id);
   if (event.c.status != 0) {
@@ -217,6 +233,7 @@ void on_fetch(ConnectionManager& manager, QueuedEvent& event) {
       id.c.route.num_paths = 1;
       break;
     case RDMA_CM_EVENT_CONNECT_REQUEST:
+      // There is room in the backlog again.
       manager.engine().note_fetched(id.handle);
       break;
     case RDMA_CM_EVENT_DISCONNECTED:

@@ -15,6 +15,7 @@
 namespace ringbolt::rdmacm {
 namespace {
 
+// Completes "the identifier is ...".
 const char* phase_text(Id::Phase phase) {
   switch (phase) {
     case Id::Phase::idle:
@@ -35,6 +36,7 @@ const char* phase_text(Id::Phase phase) {
   return "?";
 }
 
+// Reasons of InfiniBand's REJ message; in words those that our own stack, the kernel's and its clients send.
 base::Explanation why_rejected(const Id& id, int reason) {
   const std::string peer = text_of(id.c.route.addr.dst_addr);
   switch (reason) {
@@ -79,6 +81,7 @@ std::string text_of(const sockaddr& address) {
   return fmt::format("nowhere (family {})", address.sa_family);
 }
 
+// Returns EINVAL, as rdma-core does; the caller sets errno by result().
 int wrong_phase(const char* call, const Id& id, const char* needs) {
   const auto phase = id.phase;
   return base::refused(EINVAL, call, [&] {
@@ -95,6 +98,8 @@ int too_much_data(const char* call, size_t given, size_t room) {
   });
 }
 
+// The caller holds the lock, as the header says; NOT_ANALYSED, as a lambda can't say it. Nothing is formatted unless
+// RINGBOLT_EXPLAIN asks for it.
 void explain_event(const Id& id, const rdma_cm_event& event) noexcept {
   base::when_explaining([&]() RINGBOLT_NOT_ANALYSED {
     base::Incident incident;
@@ -103,6 +108,8 @@ void explain_event(const Id& id, const rdma_cm_event& event) noexcept {
     incident.status = fmt::format("status {}", event.status);
     incident.posted = id.asked_at;
     incident.is_call = true;
+    // Negative errnos, as the kernel gives; REJECTED has a reason instead, and UNREACHABLE of datagrams a SIDR
+    // status.
     const int error = std::abs(event.status);
     base::Explanation why{fmt::format("{} ({})", std::strerror(error), error), "look at the other side's output"};
     if (event.event == RDMA_CM_EVENT_REJECTED) {

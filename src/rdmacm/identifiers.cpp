@@ -22,6 +22,7 @@
 namespace ringbolt::rdmacm {
 namespace {
 
+// As the kernel's for RoCEv2.
 constexpr uint8_t kRoceHopLimit = 64;
 constexpr uint8_t kExactly = 2;  // selector of a path record: IB_SA_EQ
 
@@ -32,11 +33,13 @@ uint32_t flow_label(const Id& id) {
       return given;
     }
   }
+  // 20 bits; differs between connections, so that switches spread them over their links.
   return (31U * id.source_port() + id.destination_port()) & 0xfffffU;
 }
 
 }  // namespace
 
+// In the child of a fork the manager's thread and devices are the parent's.
 bool is_ours(const Id& id) {
   if (id.manager->is_dead()) {
     errno = ENODEV;
@@ -45,6 +48,7 @@ bool is_ours(const Id& id) {
   return true;
 }
 
+// Errors as the library's callers expect them: null and errno. Counts as a user of the channel until delete_id().
 Id* new_id(ConnectionManager& manager, Channel* channel, void* context, rdma_port_space ps, ibv_qp_type type) {
   auto* id = new (std::nothrow) Id;
   if (id == nullptr) {
@@ -60,9 +64,12 @@ Id* new_id(ConnectionManager& manager, Channel* channel, void* context, rdma_por
   return id;
 }
 
+// After it nothing of the library points to `id` but events that the program holds, and its channel's count. The lock
+// is held.
 void detach_id(Id& id) {
   ConnectionManager& manager = *id.manager;
   if (id.handle != 0) {
+    // Its peer may have said "ready" in a datagram that nobody has looked at: then the end is a DREQ and not a REJ.
     if (id.is_passive && id.has_reply) {
       manager.catch_up();
     }
@@ -80,6 +87,7 @@ void detach_id(Id& id) {
     ringbolt_management_unbind(manager.devices().at(0).context, id.token);
     id.token = 0;
   }
+  // A passive one has its listener's port, and counts no user of it.
   if (id.is_bound && !id.is_passive) {
     manager.release_port(static_cast<uint16_t>(id.c.ps), id.source_port());
   }
@@ -87,9 +95,11 @@ void detach_id(Id& id) {
   drop_events_of(id);
 }
 
+// The program's pointer is dead from here on: rdma_destroy_id() is its last call.
 void delete_id(Id* id) {
   Channel& channel = id->channel();
   if (id->is_sync) {
+    // The channel is the identifier's own; no program knows it.
     channel.is_closed = true;
   }
   delete id;
@@ -100,11 +110,13 @@ void show_device(Id& id) {
   const Device& device = id.manager->devices().at(id.route->device);
   id.c.verbs = device.context;
   id.c.port_num = 1;
+  // A program's own one (rdma_create_ep()) stays.
   if (id.c.pd == nullptr) {
     id.c.pd = device.pd;
   }
   std::memcpy(id.c.route.addr.addr.ibaddr.sgid.raw, id.route->local_gid.data(), id.route->local_gid.size());
   std::memcpy(id.c.route.addr.addr.ibaddr.dgid.raw, id.route->remote_gid.data(), id.route->remote_gid.size());
+  // The default partition.
   id.c.route.addr.addr.ibaddr.pkey = htons(0xffff);
 }
 
@@ -115,6 +127,7 @@ void fill_path(Id& id) {
   std::memcpy(path.dgid.raw, id.route->remote_gid.data(), sizeof path.dgid.raw);
   std::memcpy(path.sgid.raw, id.route->local_gid.data(), sizeof path.sgid.raw);
   path.hop_limit = kRoceHopLimit;
+  // Paths of RoCE lead back as they came.
   path.reversible = 1;
   path.numb_path = 1;
   path.pkey = htons(0xffff);
@@ -123,6 +136,8 @@ void fill_path(Id& id) {
     path.flow_label = htonl(id.request.primary.flow_label);
     path.traffic_class = id.request.primary.traffic_class;
     path.mtu = id.request.path_mtu;
+    // The acknowledgement timeout is twice the life time at least, which is one less as an exponent (as in the
+    // kernel's cm.c).
     path.packet_life_time = static_cast<uint8_t>(std::max(1, int{id.request.primary.ack_timeout}) - 1);
     return;
   }
@@ -133,6 +148,8 @@ void fill_path(Id& id) {
       id.ack_timeout && *id.ack_timeout > 0 ? static_cast<uint8_t>(*id.ack_timeout - 1) : cm::kPacketLifetime;
 }
 
+// Of a CONNECT_REQUEST that moves with its listener: its identifier follows, so that later events come to the same
+// channel.
 void move_request(Id& id, Channel& target) {
   Channel& from = id.channel();
   id.c.channel = &target.c;
@@ -140,10 +157,12 @@ void move_request(Id& id, Channel& target) {
   release_channel(from);
 }
 
+// Blocks without limit in rdma_get_cm_event(), as synchronous calls of rdma-core do. The lock must not be held.
 int await_event(Id& id) {
   if (!id.is_sync) {
     return 0;
   }
+  // The one of the step before: programs of synchronous identifiers acknowledge none.
   if (id.c.event != nullptr) {
     rdma_ack_cm_event(id.c.event);
     id.c.event = nullptr;
@@ -154,12 +173,15 @@ int await_event(Id& id) {
   if (id.c.event->status == 0) {
     return 0;
   }
+  // The status of a rejection is a CM reason, not an errno.
   return result(id.c.event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : std::abs(id.c.event->status));
 }
 
 void ConnectionManager::drop_rejected(const Channel& channel) {
   std::vector<Id*> gone;
+  // Gathered first: detach_id() takes them out of this map.
   for (const auto& [handle, id] : connections_) {
+    // Of the others the program still has events, and destroys them itself or never.
     if (id->is_rejected && &id->channel() == &channel && id->delivered == id->acknowledged) {
       gone.push_back(id);
     }
@@ -189,6 +211,7 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
                                "take RDMA_PS_TCP for connections, RDMA_PS_UDP for datagrams"};
     }));
   }
+  // The channel's manager, which in the child of a fork is the parent's and dead.
   ConnectionManager& manager = channel == nullptr ? ConnectionManager::get() : *Channel::of(channel).manager;
   if (manager.is_dead()) {
     return result(ENODEV);
@@ -223,9 +246,12 @@ int rdma_destroy_id(rdma_cm_id* c) try {
   detach_id(id);
   manager.settle();
   if (c->event != nullptr) {
+    // rdma_ack_cm_event() takes the lock itself. `id` stays: only this call deletes it, and a program that destroys
+    // it twice is wrong anyhow.
     const base::Unlocked unlocked(manager.mutex());
     rdma_ack_cm_event(std::exchange(c->event, nullptr));
   }
+  // As rdma_destroy_id(3) says. Only what the program has taken counts; detach_id() has dropped the rest.
   manager.wait([&]() RINGBOLT_REQUIRES(manager_lock) { return id.acknowledged == id.delivered; });
   ringbolt::rdmacm::delete_id(&id);
   return 0;
@@ -255,6 +281,7 @@ int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) try {
   c->channel = &to->c;
   ++to->users;
   id.is_sync = target == nullptr;
+  // Events of the identifier and of requests to it; those of others stay in their order.
   auto moved = from.take_if([&](const ringbolt::rdmacm::QueuedEvent& one) { return one.counts_for == &id; });
   while (!moved.is_empty()) {
     auto event = moved.pop();
@@ -263,6 +290,7 @@ int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) try {
     }
     to->push(std::move(event));
   }
+  // As rdma_migrate_id(3) says: blocks until what was taken from the old channel is acknowledged.
   manager.wait([&]() RINGBOLT_REQUIRES(manager_lock) { return id.acknowledged == id.delivered; });
   from.is_closed = from.is_closed || was_sync;
   ringbolt::rdmacm::release_channel(from);

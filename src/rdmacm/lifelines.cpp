@@ -37,6 +37,7 @@ void ConnectionManager::note_standings() {
     std::memcpy(connection.remote_gid, standing.path.remote.data(), sizeof connection.remote_gid);
     connection.traffic_class = standing.path.traffic_class;
     connection.hop_limit = standing.path.hop_limit;
+    // Kept in a file, so that another process of the host can end it in our place.
     ringbolt_management_remember(device.context, &connection);
     lifelines_->add(now(), standing);
   }
@@ -53,6 +54,7 @@ void ConnectionManager::carry_out(const cm::Lifelines::Order& order) {
       if (order.kind == OrderKind::expect) {
         lines.expect(order.token, place);
       } else if (!lines.call(now(), order.token, place)) {
+        // No descriptor left, say: tried again later.
         lifelines_->on_broken(now(), order.token);
       }
       return;

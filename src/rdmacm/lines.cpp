@@ -15,9 +15,11 @@
 namespace ringbolt::rdmacm {
 namespace {
 
+// Keys of epoll: this bit and a descriptor, or the number of a line.
 constexpr uint64_t kListenerKey = uint64_t{1} << 63;
 constexpr uint64_t kCallLimitNs = 5'000'000'000;   // TCP tries a lost SYN again after 1, 3 s
 constexpr uint64_t kHelloLimitNs = 2'000'000'000;  // strangers that say nothing take no descriptor for longer
+// Without descriptors accept4() would fail at once, again and again.
 constexpr uint64_t kAcceptPauseNs = 1'000'000'000;
 constexpr int kBacklog = 1024;
 constexpr int kEventsAtOnce = 64;
@@ -61,15 +63,18 @@ bool Lines::watch(int fd, uint64_t key, uint32_t events) {
   event.events = events;
   event.data.u64 = key;
   return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ||
+         // Watched already, for other events.
          (errno == EEXIST && epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0);
 }
 
 bool Lines::has_room() const {
   rlimit limit{};
   const bool is_known = getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  // Asked each time: programs change their limit. Without a known limit none: lines are a help, not a need.
   return lines_.size() < std::min<uint64_t>(is_known ? limit.rlim_cur / kShareOfDescriptors : 0, kMaxLines);
 }
 
+// 0: it can't be done just now; the peer is then not offered a line.
 uint16_t Lines::listen_at(const wire::Address& local, uint32_t scope) {
   const base::LockGuard guard(mutex_);
   if (const auto known = listeners_.find({local, scope}); known != listeners_.end()) {
@@ -79,6 +84,7 @@ uint16_t Lines::listen_at(const wire::Address& local, uint32_t scope) {
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
   const int fd = made.socket.get();
+  // At that address alone: others of the host must not reach it. The port is the kernel's choice.
   if (!made.socket.is_open() || !bind_to(fd, local, scope) || listen(fd, kBacklog) != 0 ||
       getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) != 0 ||
       !watch(fd, kListenerKey | static_cast<uint64_t>(fd), EPOLLIN)) {
@@ -122,6 +128,7 @@ bool Lines::begin_call(uint64_t now_ns, uint64_t token, const Place& place, Stat
   write_address(place.remote, place.port, place.scope, to);
   // What a call comes to, a refusal too, is read from the socket later.
   if (connect(fd, reinterpret_cast<const sockaddr*>(&to), length_of(to)) != 0 && errno != EINPROGRESS) {
+    // A refusal at once, as on the own host, is an answer to the question.
     if (errno != ECONNREFUSED || state != State::checking) {
       return false;
     }
@@ -161,6 +168,7 @@ bool Lines::say(const Line& line, wire::LifelineWord::Kind kind) const {
 void Lines::pause_accepting(uint64_t now_ns) {
   accepts_again_ns_ = now_ns + kAcceptPauseNs;
   for (const auto& [where, listener] : listeners_) {
+    // Watched for nothing: only errors wake then.
     watch(listener.socket.get(), kListenerKey | static_cast<uint64_t>(listener.socket.get()), 0);
   }
 }
@@ -180,6 +188,7 @@ void Lines::accept_all(const Listener& listener, uint64_t now_ns) {
     line.deadline_ns = now_ns + kHelloLimitNs;
     next_deadline_ns_ = std::min(next_deadline_ns_, line.deadline_ns);
     const uint64_t key = ++last_key_;
+    // Else it is closed again, which its caller takes for a broken line.
     if (has_room() && line.socket.is_open() && watch(line.socket.get(), key, EPOLLIN)) {
       lines_.emplace(key, std::move(line));
     }
@@ -218,10 +227,12 @@ size_t Lines::standing() const {
 }
 
 void Lines::end_late(uint64_t now_ns, std::vector<News>& news) {
+  // Found anew from those that stay.
   next_deadline_ns_ = UINT64_MAX;
   std::erase_if(lines_, [&](const auto& entry) RINGBOLT_REQUIRES(mutex_) {
     const Line& line = entry.second;
     const bool is_late = line.deadline_ns <= now_ns;
+    // A stranger that has not said who it is goes without a word.
     if (is_late && line.is_ours) {
       news.push_back({News::Kind::broken, line.token});
     } else if (!is_late) {
@@ -232,6 +243,7 @@ void Lines::end_late(uint64_t now_ns, std::vector<News>& news) {
 }
 
 void Lines::on_ready(uint64_t key, uint64_t now_ns, std::vector<News>& news) {
+  // Several listeners may have gone since epoll_wait(): the descriptor is looked for.
   if ((key & kListenerKey) != 0) {
     const auto found = std::ranges::find_if(listeners_, [&](const auto& entry) {
       return static_cast<uint64_t>(entry.second.socket.get()) == (key & ~kListenerKey);
@@ -251,6 +263,8 @@ void Lines::on_ready(uint64_t key, uint64_t now_ns, std::vector<News>& news) {
   if (line.state == State::checking) {
     int error = 0;
     socklen_t length = sizeof error;
+    // 0, the process has answered, so it lives: the line was broken by somebody else. Reading it resets it
+    // (socket(7)): once for each call.
     getsockopt(line.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     verdict = error == ECONNREFUSED ? News::Kind::dead : News::Kind::broken;
   } else if (line.state == State::connecting) {
@@ -267,6 +281,7 @@ void Lines::on_ready(uint64_t key, uint64_t now_ns, std::vector<News>& news) {
   }
 }
 
+// False: the call has failed.
 bool Lines::on_connected(Line& line) {
   int error = 0;
   socklen_t length = sizeof error;
@@ -278,6 +293,7 @@ bool Lines::on_connected(Line& line) {
   return say(line, wire::LifelineWord::Kind::hello);
 }
 
+// False: the line is over; `verdict` says what is to be told of it, if anything.
 bool Lines::read(Line& line, uint64_t now_ns, Verdict& verdict) {
   for (;;) {
     const ssize_t got = recv(line.socket.get(), line.word.data() + line.bytes, line.word.size() - line.bytes, 0);
@@ -305,9 +321,11 @@ bool Lines::read(Line& line, uint64_t now_ns, Verdict& verdict) {
   }
 }
 
+// A word that is not expected in this state ends the line: the other end is not of our kind.
 bool Lines::on_word(Line& line, Verdict& verdict) {
   line.bytes = 0;
   const auto word = wire::parse_lifeline_word(line.word);
+  // A process that has our peer's old port, or a stranger.
   if (!word || word->receiver != own_) {
     verdict = News::Kind::broken;
     return false;
@@ -337,7 +355,9 @@ bool Lines::on_word(Line& line, Verdict& verdict) {
   return false;
 }
 
+// In the child, with the lock that before_fork() has taken; after_fork() gives it back.
 void Lines::abandon_after_fork() {
+  // close() of an inherited descriptor sends no FIN as long as the parent has it.
   lines_.clear();
   listeners_.clear();
   epoll_.reset();

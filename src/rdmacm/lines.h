@@ -23,7 +23,8 @@ namespace ringbolt::rdmacm {
 ///   anything else, at any time      broken: cables, routes, time limits and firewalls say nothing of a process
 ///
 /// A stopped process' sockets stay as they are, and nothing is said over a line, so nothing can fail to be answered.
-/// Never blocks. Thread-safe, though one thread serves it: the lock is what a fork waits for.
+/// Never blocks. Thread-safe, though one thread serves it: the lock is what a fork waits for. Owns the sockets.
+/// Tokens are 64-bit numbers of processes (cm::Token), never 0.
 class Lines {
  public:
   /// A process and where it listens.
@@ -43,17 +44,23 @@ class Lines {
 
   /// Readable when serve() has work.
   int descriptor() const { return epoll_.get(); }
-  /// The TCP port at which others can call us at that address; 0: none.
+  /// The TCP port at which others can call us at that address; 0: none. In host order. A later call for the same
+  /// address answers the same port.
   uint16_t listen_at(const wire::Address& local, uint32_t scope);
   /// Until somebody asks for a port again. Not while others may look whether we live.
   void stop_listening();
+  /// Only who is expected is let in; and `place` is where it is asked whether it lives.
   void expect(uint64_t token, const Place& place);
   /// False: it can't be called; else news tell what comes of it.
   bool call(uint64_t now_ns, uint64_t token, const Place& place);
+  /// Says "bye" first, so that its end means nothing to the other process.
   void drop(uint64_t token);
+  /// Ends its line, if it called.
   void forget(uint64_t token);
+  /// What has happened; one of a token at most tells of one line's end.
   std::vector<News> serve(uint64_t now_ns);
   uint64_t next_deadline_ns() const;
+  /// Lines that both ends have agreed on. For tests.
   size_t standing() const;
 
   /// Around a fork. The child closes all: a line must not outlive our process in it.
@@ -62,6 +69,8 @@ class Lines {
   void abandon_after_fork() RINGBOLT_NOT_ANALYSED;
 
  private:
+  // connecting: TCP is; greeting: our hello is sent; called: theirs is awaited; checking: asks whether its process
+  // lives.
   enum class State : uint8_t { connecting, greeting, called, stands, checking };
   struct Line {
     base::UniqueFd socket;

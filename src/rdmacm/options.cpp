@@ -11,9 +11,11 @@
 namespace ringbolt::rdmacm {
 namespace {
 
+// Five bits (ibv_modify_qp(3), timeout).
 constexpr uint8_t kMaxAckTimeout = 31;
 
 template <class Value>
+// Exactly its size, as the kernel wants it.
 std::optional<Value> read_value(const void* from, size_t length) {
   if (from == nullptr || length != sizeof(Value)) {
     return std::nullopt;
@@ -46,6 +48,7 @@ int set_option(Id& id, int name, const void* from, size_t length) RINGBOLT_REQUI
       id.ack_timeout = *byte;
       return 0;
     default:
+      // As the kernel answers for an option that it does not know.
       return ENOSYS;
   }
 }
@@ -81,6 +84,7 @@ const char* rdma_event_str(rdma_cm_event_type event) {
       "RDMA_CM_EVENT_MULTICAST_JOIN", "RDMA_CM_EVENT_MULTICAST_ERROR",   "RDMA_CM_EVENT_ADDR_CHANGE",
       "RDMA_CM_EVENT_TIMEWAIT_EXIT",  "RDMA_CM_EVENT_ADDRINFO_RESOLVED", "RDMA_CM_EVENT_ADDRINFO_ERROR",
       "RDMA_CM_EVENT_USER",           "RDMA_CM_EVENT_INTERNAL"};
+  // Programs may ask for any number.
   const auto index = static_cast<size_t>(event);
   return index < std::size(kNames) ? kNames[index] : "UNKNOWN EVENT";
 }
@@ -93,6 +97,7 @@ ibv_context** rdma_get_devices(int* count) try {
     return nullptr;
   }
   const size_t size = manager.devices().size();
+  // Ends with a null. The contexts are the library's, and stay open.
   auto** list = static_cast<ibv_context**>(std::calloc(size + 1, sizeof(ibv_context*)));
   if (list == nullptr) {
     errno = ENOMEM;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kAllAccess = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
+// RC, and XRC as well: all that have acknowledgements and READs.
 bool is_reliable(const Id& id) { return id.c.qp_type != IBV_QPT_UC && id.c.qp_type != IBV_QPT_UD; }
 
 /// What this side answers and begins at most: the reply has the last word.
@@ -38,7 +39,9 @@ QpStep init_step(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
     return step;
   }
   step.mask |= IBV_QP_ACCESS_FLAGS;
+  // Before a connection is known nothing may be accessed from outside.
   if (id.handle != 0) {
+    // As the kernel's cma: who is to begin READs may also read.
     const bool reads = (id.is_passive ? id.request.initiator_depth : id.request.responder_resources) > 0;
     step.attributes.qp_access_flags = reads ? static_cast<unsigned>(kAllAccess) : unsigned{IBV_ACCESS_REMOTE_WRITE};
   }
@@ -51,10 +54,12 @@ QpStep rtr_step(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   step.attributes.ah_attr = address_vector(id);
   step.attributes.path_mtu = static_cast<ibv_mtu>(id.request.path_mtu);
   step.attributes.dest_qp_num = id.is_passive ? id.request.local_qpn : id.reply.local_qpn;
+  // REQ and REP name the PSN with which the other side shall begin (Starting PSN of the InfiniBand specification).
   step.attributes.rq_psn = id.is_passive ? id.reply.starting_psn : id.request.starting_psn;
   step.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (is_reliable(id)) {
     step.attributes.max_dest_rd_atomic = responder_resources(id);
+    // 655 ms (InfiniBand specification, 9.7.5.2.8, table 45), as the kernel sets it.
     step.attributes.min_rnr_timer = 0;
     step.mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   }
@@ -68,6 +73,7 @@ QpStep rts_step(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   step.mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   if (is_reliable(id)) {
     const auto lifetime = static_cast<uint8_t>(std::max(1, int{id.request.primary.ack_timeout}) - 1);
+    // The peer's delay is what its REP says; a REQ has no place for it.
     const uint8_t delay = id.is_passive ? cm::kAckDelay : id.reply.target_ack_delay;
     step.attributes.timeout = id.ack_timeout.value_or(cm::ack_timeout(delay, lifetime));
     step.attributes.retry_cnt = id.request.retry_count;
@@ -85,6 +91,7 @@ ibv_ah_attr address_vector(const Id& id) {
   attributes.is_global = 1;
   attributes.port_num = 1;
   attributes.grh.sgid_index = id.route->gid_index;
+  // 64 where the REQ has none to speak of: 0 and 1 would not pass a router.
   attributes.grh.hop_limit = id.is_passive && id.request.primary.hop_limit > 1 ? id.request.primary.hop_limit : 64;
   attributes.grh.traffic_class = id.is_passive ? id.request.primary.traffic_class : id.path.traffic_class;
   attributes.grh.flow_label = id.is_passive ? id.request.primary.flow_label : ntohl(id.path.flow_label);
@@ -127,6 +134,7 @@ int initialize_queue_pair(Id& id, ibv_qp* qp) {
   if (!id.is_datagram()) {
     return 0;
   }
+  // Datagrams need nothing of a peer: all three steps at once (ibv_modify_qp(3)). The first PSN is 0.
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTR;
   if (const int error = ibv_modify_qp(qp, &attributes, IBV_QP_STATE)) {

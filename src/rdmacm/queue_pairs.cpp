@@ -19,6 +19,7 @@ namespace ringbolt::rdmacm {
 namespace {
 
 /// A completion queue of the library's own, for programs that bring none and use rdma_get_send_comp() and its like.
+// On an error what was made so far stays in `channel` and `cq`: drop_cqs() takes it away.
 int make_cq(rdma_cm_id& id, uint32_t depth, ibv_comp_channel*& channel, ibv_cq*& cq) {
   if (channel == nullptr) {
     channel = ibv_create_comp_channel(id.verbs);
@@ -26,6 +27,7 @@ int make_cq(rdma_cm_id& id, uint32_t depth, ibv_comp_channel*& channel, ibv_cq*&
       return errno;
     }
   }
+  // The identifier is its context, as with rdma-core.
   cq = ibv_create_cq(id.verbs, static_cast<int>(depth == 0 ? 1 : depth), &id, channel, 0);
   return cq == nullptr ? errno : 0;
 }
@@ -69,6 +71,7 @@ int check(const rdma_cm_id& id, const ibv_qp_init_attr_ex& wanted) {
 }
 
 int fill_cqs(rdma_cm_id& id, ibv_qp_init_attr_ex& wanted) {
+  // With an SRQ alone no receives are posted to the queue pair, so there need be none of its own.
   if (wanted.recv_cq == nullptr && id.recv_cq == nullptr && wanted.cap.max_recv_wr > 0) {
     if (const int error = make_cq(id, wanted.cap.max_recv_wr, id.recv_cq_channel, id.recv_cq)) {
       return error;
@@ -90,11 +93,14 @@ int fill_cqs(rdma_cm_id& id, ibv_qp_init_attr_ex& wanted) {
 /// The kernel's software device grants as many inline bytes as the pieces of a request take up, asked or not, and
 /// programs have come to send inline on that (rdma_xclient).
 void grant_inline(ibv_qp_cap& caps) {
+  // As much as our device copies without a word (limits.md).
   constexpr uint32_t kMostInline = 256;
   constexpr auto kPieceBytes = static_cast<uint32_t>(sizeof(ibv_sge));
   caps.max_inline_data = std::max(caps.max_inline_data, std::min(kMostInline, caps.max_send_sge * kPieceBytes));
 }
 
+// Without the lock, but for the last step: making a queue pair may take long, and the identifier is the program's
+// alone.
 int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
   if ((wanted.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wanted.pd == nullptr) {
     wanted.comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -104,6 +110,7 @@ int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
     return error;
   }
   if (const int error = fill_cqs(id.c, wanted)) {
+    // Only those of the library: a program's own are not in the identifier.
     drop_cqs(id.c);
     return error;
   }
@@ -111,6 +118,7 @@ int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
   ibv_qp* qp = ibv_create_qp_ex(id.c.verbs, &wanted);
   int error = qp == nullptr ? errno : 0;
   if (qp != nullptr) {
+    // A fork in between.
     error = ENODEV;
     if (is_ours(id)) {
       const base::LockGuard guard(id.manager->mutex());
@@ -124,6 +132,7 @@ int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
     drop_cqs(id.c);
     return error;
   }
+  // Last: on an error the identifier is as it was.
   id.c.pd = qp->pd;
   id.c.qp = qp;
   return 0;
@@ -153,6 +162,7 @@ int rdma_create_qp(rdma_cm_id* c, ibv_pd* pd, ibv_qp_init_attr* wanted) try {
   extended.qp_type = wanted->qp_type;
   extended.sq_sig_all = wanted->sq_sig_all;
   extended.pd = pd;
+  // A null pd is allowed: create_qp() puts the library's in.
   extended.comp_mask = IBV_QP_INIT_ATTR_PD;
   if (const int error = ringbolt::rdmacm::create_qp(Id::of(c), extended)) {
     return result(error);
@@ -160,6 +170,7 @@ int rdma_create_qp(rdma_cm_id* c, ibv_pd* pd, ibv_qp_init_attr* wanted) try {
   wanted->send_cq = extended.send_cq;
   wanted->recv_cq = extended.recv_cq;
   wanted->srq = extended.srq;
+  // What was granted (rdma_create_qp(3)); on an error `wanted` is as it was.
   wanted->cap = extended.cap;
   return 0;
 } catch (...) {
@@ -215,6 +226,7 @@ void rdma_destroy_srq(rdma_cm_id* c) try {
   if (c->srq != nullptr) {
     ibv_destroy_srq(std::exchange(c->srq, nullptr));
   }
+  // With a queue pair the completion queues are still in use; rdma_destroy_qp() drops them then.
   if (c->qp == nullptr) {
     ringbolt::rdmacm::drop_cqs(*c);
   }

@@ -18,6 +18,7 @@ template <class Function>
 Function* find(const char* name) {
   static void* const library = ::dlopen(kVerbsLibrary, RTLD_LAZY | RTLD_NOLOAD);
   void* const found = ::dlsym(library, name);
+  // The mark was there, and so all of it is: both come from one build.
   RINGBOLT_ASSERT(found != nullptr);
   return reinterpret_cast<Function*>(found);
 }
@@ -35,6 +36,7 @@ using ringbolt::rdmacm::find;
 
 extern "C" {
 
+// By this name libibverbs knows our librdmacm from others (base/companion.h).
 void ringbolt_rdmacm() {}
 
 int ringbolt_management_open(ibv_context* context) {

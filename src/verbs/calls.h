@@ -11,7 +11,8 @@ struct ibv_buf;  // opaque; verbs.h of older releases does not name it
 namespace ringbolt::verbs {
 
 /// The functions of one verbs library, found by name at run time. Polling, posting and arming go through the inline
-/// functions of the header instead. Plain data: tests may fill it with functions of their own.
+/// functions of the header instead. Plain data: tests may fill it with functions of their own. Signatures are those of
+/// <infiniband/verbs.h> (rdma-core); whether a call may be made by several threads at once is for the library to say.
 struct Calls {
   // The sixteen that every verbs library has, Apple's librdma included: never null in an opened Library.
   ibv_device** (*get_device_list)(int*) = nullptr;
@@ -56,7 +57,8 @@ struct Calls {
 };
 
 /// What a call returned as 0 or a positive errno: some providers return errno, some its negative, some -1 and set
-/// errno.
+/// errno. `errno_after`: errno, set to 0 before the call; 0 where the call is known to return its error. A plain -1
+/// without errno counts as EPERM.
 inline int error_of(int returned, int errno_after) {
   if (returned >= 0) {
     return returned;
@@ -64,7 +66,8 @@ inline int error_of(int returned, int errno_after) {
   return returned == -1 && errno_after != 0 ? errno_after : -returned;
 }
 
-/// Asks for a port; what the library does not fill is zero. 0, or a positive errno.
+/// Asks for a port; what the library does not fill is zero. 0, or a positive errno. May block in the driver: see
+/// DriverCall.
 inline int query_port(const Calls& calls, ibv_context* context, uint8_t port, ibv_port_attr& attributes) {
   attributes = {};
   errno = 0;

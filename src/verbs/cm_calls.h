@@ -15,6 +15,7 @@ struct CmCalls {
   void (*destroy_event_channel)(rdma_event_channel*) = nullptr;
   int (*get_cm_event)(rdma_event_channel*, rdma_cm_event**) = nullptr;
   int (*ack_cm_event)(rdma_cm_event*) = nullptr;
+  // As in rdma_cma(7): -1 with errno unless it says otherwise; threads as there.
   int (*create_id)(rdma_event_channel*, rdma_cm_id**, void*, rdma_port_space) = nullptr;
   int (*destroy_id)(rdma_cm_id*) = nullptr;
   int (*migrate_id)(rdma_cm_id*, rdma_event_channel*) = nullptr;

@@ -13,7 +13,9 @@ namespace {
 constexpr const char* kWithoutKernel =
     "has this kernel RDMA (/dev/infiniband/rdma_cm)? Ringbolt's own needs none: RINGBOLT_VERBS=soft";
 
+// Reads errno: nothing may come between the call and this.
 [[noreturn]] void refuse_cm(const char* call, const ConnectionManager& manager) {
+  // Some libraries fail without an errno where there is no device.
   throw base::Error(errno == 0 ? ENODEV : errno, call, manager.name(), kWithoutKernel);
 }
 
@@ -25,6 +27,7 @@ EventChannel::EventChannel(const ConnectionManager& manager) : manager_(manager)
   if (channel_ == nullptr) {
     refuse_cm("rdma_create_event_channel", manager);
   }
+  // next() must not wait.
   const int flags = ::fcntl(fd(), F_GETFL);
   if (flags < 0 || ::fcntl(fd(), F_SETFL, flags | O_NONBLOCK) != 0) {
     refuse_cm("fcntl", manager);
@@ -33,6 +36,7 @@ EventChannel::EventChannel(const ConnectionManager& manager) : manager_(manager)
 
 CmEvent EventChannel::next() const {
   rdma_cm_event* event = nullptr;
+  // EAGAIN, or a signal: both are "none now", and whoever waits asks again.
   const bool is_there = manager_.calls().get_cm_event(get(), &event) == 0;
   return CmEvent(is_there ? event : nullptr, CloseCm(manager_));
 }

@@ -10,6 +10,7 @@
 namespace ringbolt::verbs {
 
 /// Gives an object back through the library that made it. Nobody is left to tell what that answers to.
+/// rdma_destroy_id() waits for events that are not acknowledged: none of the identifier's may be held.
 class CloseCm {
  public:
   CloseCm() = default;
@@ -28,7 +29,7 @@ using OwnedCm = std::unique_ptr<T, CloseCm>;
 /// An event, acknowledged when this ends: before the identifier that it tells of is destroyed or moved.
 using CmEvent = OwnedCm<rdma_cm_event>;
 
-/// Where the events of identifiers arrive.
+/// Where the events of identifiers arrive. Destroyed after all identifiers on it.
 class EventChannel {
  public:
   /// Throws base::Error.
@@ -37,7 +38,8 @@ class EventChannel {
   /// Readable when an event waits. Does not block. Owned by the channel.
   int fd() const { return channel_->fd; }
   rdma_event_channel* get() const { return channel_.get(); }
-  /// The oldest event; null if none waits. Does not block.
+  /// The oldest event; null if none waits. Does not block. Its identifiers are those of the program, or, of a
+  /// request, a new one that is the caller's.
   CmEvent next() const;
 
  private:
@@ -45,7 +47,8 @@ class EventChannel {
   OwnedCm<rdma_event_channel> channel_;
 };
 
-/// One end of a connection, or a listener, in the port space of TCP. Its channel outlives it.
+/// One end of a connection, or a listener, in the port space of TCP. Its channel outlives it. Destroying it ends the
+/// connection; it does not destroy a queue pair that was made on it (CmCalls::destroy_qp).
 class CmIdentifier {
  public:
   /// Throws base::Error.

@@ -18,12 +18,14 @@ namespace {
 constexpr std::string_view kCmName = "librdmacm.so.1";
 
 /// The name to open for a verbs library of that name.
+// A name without a folder is the dynamic linker's to find, as that of the verbs library was; else the one beside it.
 std::string companion_of(const std::string& verbs) {
   const size_t slash = verbs.rfind('/');
   if (slash == std::string::npos) {
     return std::string(kCmName);
   }
   std::string path = verbs.substr(0, slash + 1) + std::string(kCmName);
+  // Asked before the loader, whose words would name no remedy.
   if (::access(path.c_str(), R_OK) != 0) {
     throw base::Error(ENOENT, "find", path,
                       fmt::format("{} has no connection manager beside it: build or install it, or choose another "
@@ -73,7 +75,8 @@ ConnectionManager ConnectionManager::open(const Library& verbs) {
                       fmt::format("it lacks {}; is it a connection manager?", finder.missing()));
   }
   // Both sonames are taken once a process: where somebody else's libibverbs.so.1 came first, that is what the new
-  // library was linked to, and it would make queue pairs that `verbs` knows nothing of.
+  // library was linked to, and it would make queue pairs that `verbs` knows nothing of. Any function would do: it is
+  // looked for in the connection manager's own dependencies.
   int (*beneath)(ibv_cq*) = nullptr;
   if (!finder.find("ibv_destroy_cq", beneath) || beneath != verbs.calls().destroy_cq) {
     throw base::Error(

@@ -14,7 +14,7 @@ class ConnectionManager {
  public:
   /// The one that belongs to `verbs`: librdmacm.so.1 in the same folder if that was opened by a path, else what the
   /// loader finds under that name. Throws base::Error: it can't be loaded, lacks functions (all are named), or works on
-  /// another verbs library than `verbs`, whose objects would mean nothing to it.
+  /// another verbs library than `verbs`, whose objects would mean nothing to it. Blocks while the loader reads files.
   static ConnectionManager open(const Library& verbs);
 
   /// Around functions of the caller's own, none of which may be null.

@@ -15,6 +15,7 @@ namespace {
 
 /// Of the errand that this thread runs. What calls the driver lies several layers below who waits for it, and would
 /// have to be handed this through all of them.
+// Set and reset by Errand::run() in the errand's own thread, so never dangling.
 thread_local Whereabouts* here = nullptr;
 
 }  // namespace
@@ -28,9 +29,11 @@ struct Whereabouts::Place {
   uint64_t since_ns RINGBOLT_GUARDED_BY(mutex) = 0;
 };
 
+// Until the first call of the driver.
 Whereabouts::Whereabouts() : place_(std::make_unique<Place>()) { place_->since_ns = base::now_ns(); }
 Whereabouts::~Whereabouts() = default;
 
+// Any thread; the errand's own in practice.
 void Whereabouts::set_subject(std::string subject) {
   const base::LockGuard lock(place_->mutex);
   place_->subject = std::move(subject);
@@ -50,8 +53,10 @@ std::string Whereabouts::text() const {
   return fmt::format("{}{} has not returned for {:.1f} s: {}", about, place_->call, seconds, place_->advice);
 }
 
+// Of a thread that runs no errand: without effect. `object` is copied.
 DriverCall::DriverCall(Step step, std::string_view object) : at_(here) {
   if (at_ != nullptr) {
+    // Not for long: text() formats under it, and a driver's call is never made with it.
     const base::LockGuard lock(at_->place_->mutex);
     at_->place_->object = object;
     at_->place_->call = name_of(step);
@@ -69,6 +74,7 @@ DriverCall::DriverCall(std::string_view call) : at_(here) {
   }
 }
 
+// Of nested ones the innermost is shown, and none after its end.
 DriverCall::~DriverCall() {
   if (at_ != nullptr) {
     const base::LockGuard lock(at_->place_->mutex);
@@ -92,6 +98,7 @@ void Errand::run(const std::shared_ptr<Run>& run) {
   try {
     run->what(run->where);
   } catch (...) {
+    // Also std::bad_alloc and the like: an exception that leaves a thread ends the process.
     failure = std::current_exception();
   }
   here = nullptr;
@@ -101,6 +108,7 @@ void Errand::run(const std::shared_ptr<Run>& run) {
   run->changed.notify_all();
 }
 
+// Throws std::system_error when there is no thread to be had: then nothing runs.
 Errand::Errand(std::function<void(Whereabouts&)> what) : run_(new Run{std::move(what), {}, {}, {}}) {
   thread_ = std::thread(run, run_);
 }
@@ -112,6 +120,7 @@ Errand::~Errand() {
   if (is_over()) {
     thread_.join();
   } else {
+    // It holds `run_`, so what it works on stays.
     thread_.detach();
   }
 }
@@ -121,6 +130,7 @@ bool Errand::is_over() const {
   return run_->is_over;
 }
 
+// False at the deadline. May be called again, with another one.
 bool Errand::wait_until(uint64_t deadline_ns) const {
   const base::LockGuard lock(run_->mutex);
   constexpr uint64_t kMostNs = 3'600'000'000'000;  // farther away a clock may overflow
@@ -138,6 +148,7 @@ void Errand::finish() {
   std::exception_ptr failure;
   {
     const base::LockGuard lock(run_->mutex);
+    // Rethrown without the lock.
     failure = std::exchange(run_->failure, nullptr);
   }
   if (failure) {
@@ -147,6 +158,8 @@ void Errand::finish() {
 
 std::string Errand::whereabouts() const { return run_->where.text(); }
 
+// Throws Stuck at the deadline, and what the stage throws before it. The stage may outlive this call: it must own
+// what it uses.
 void within(uint64_t deadline_ns, std::function<void(Whereabouts&)> stage) {
   Errand errand(std::move(stage));
   if (!errand.wait_until(deadline_ns)) {

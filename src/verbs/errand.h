@@ -16,13 +16,14 @@
 // thread inside a driver, so what may be stuck runs in a thread that can be left behind.
 namespace ringbolt::verbs {
 
-/// An errand was left behind, or there was no time for it: what() names the device, the call and what to do.
+/// An errand was left behind, or there was no time for it: what() names the device, the call and what to do. No
+/// base::Error, since there is no errno: who catches those is not to take this for a refusal.
 class Stuck : public std::runtime_error {
  public:
   explicit Stuck(const std::string& text) : std::runtime_error(text) {}
 };
 
-/// Which call of the driver an errand is in. Thread-safe.
+/// Which call of the driver an errand is in. Thread-safe. Owned by its errand. `advice` views constants.
 class Whereabouts {
  public:
   Whereabouts();
@@ -42,7 +43,8 @@ class Whereabouts {
 };
 
 /// Stands around a call of the driver, so that whoever waits for the errand that it is part of can say where that is.
-/// Does nothing in threads without an errand.
+/// Does nothing in threads without an errand. One at a time in a thread; the inner one of two says where it is, and
+/// the outer one is over with it.
 class DriverCall {
  public:
   /// `object`: the device, and what else there is to say.
@@ -58,20 +60,25 @@ class DriverCall {
 };
 
 /// Something that is done in a thread of its own, which keeps all that it works on: what `what` has captured goes when
-/// that returns, by whichever thread is the last to know of it. Not thread-safe.
+/// that returns, by whichever thread is the last to know of it. Not thread-safe. What is captured must be owned: a
+/// thread that is left behind may run until the process ends, and what it holds (a device, a protection domain) stays
+/// taken.
 class Errand {
  public:
-  /// Begins at once. Throws std::system_error if there is no thread to be had.
+  /// Begins at once. Throws std::system_error if there is no thread to be had. What `what` throws is kept for
+  /// finish().
   explicit Errand(std::function<void(Whereabouts&)> what);
   Errand(const Errand&) = delete;
   Errand& operator=(const Errand&) = delete;
   /// Leaves it behind if it is not over.
   ~Errand();
 
+  /// These may be asked from any thread that has the errand.
   bool is_over() const;
   /// Blocks until it is over, or until `deadline_ns` (base::now_ns()): whether it is over.
   bool wait_until(uint64_t deadline_ns) const;
-  /// For one that is over: throws what it has thrown.
+  /// For one that is over: throws what it has thrown. Once; blocks for the end of a thread that has nothing left to
+  /// do.
   void finish();
   /// For one that is not: where it is.
   std::string whereabouts() const;
@@ -85,7 +92,7 @@ class Errand {
 };
 
 /// Runs `stage` as an errand. Blocks until `deadline_ns` (base::now_ns()) at most, UINT64_MAX being never; then throws
-/// Stuck and leaves it behind. Throws what the stage throws.
+/// Stuck and leaves it behind. Throws what the stage throws. Throws std::system_error where no thread is to be had.
 void within(uint64_t deadline_ns, std::function<void(Whereabouts&)> stage);
 
 /// Likewise; returns what the stage returns.

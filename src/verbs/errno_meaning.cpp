@@ -10,12 +10,15 @@
 namespace ringbolt::verbs {
 namespace {
 
+/// Both in each build: what a Mac reported is also read on Linux.
 struct Symbol {
   std::string_view name;
   int on_linux;
   int on_darwin;
 };
 
+// Linux: asm-generic/errno.h; Darwin: bsd/sys/errno.h. Of a number that stands twice the first counts: EOPNOTSUPP has
+// two on Darwin (ENOTSUP is 45).
 constexpr std::array kSymbols = {
     Symbol{"EPERM", 1, 1},           Symbol{"ENOENT", 2, 2},        Symbol{"ENXIO", 6, 6},
     Symbol{"ENOMEM", 12, 12},        Symbol{"EACCES", 13, 13},      Symbol{"EFAULT", 14, 14},
@@ -35,6 +38,8 @@ struct Entry {
 
 constexpr std::string_view kOneSlab = "register one large region and cut buffers from it";
 
+// In the order of the steps; each step and symbol once. A first cause that is likely, not all that are possible: what
+// machines were seen to say rather than what man pages promise.
 constexpr std::array kEntries = {
     Entry{Step::kGetDeviceList, "ENOSYS", "this kernel has no RDMA",
           "load ib_uverbs, or take Ringbolt's own device with RINGBOLT_VERBS=soft"},
@@ -107,6 +112,7 @@ constexpr std::array kEntries = {
           "bring it to INIT first, on some devices to RTR or RTS; check the number of pieces"},
 };
 
+// "" for a number that is none of these: meaning_of() then has neither cause nor remedy.
 std::string_view symbol_of(Platform platform, int number) {
   for (const Symbol& symbol : kSymbols) {
     if (number == (platform == Platform::kLinux ? symbol.on_linux : symbol.on_darwin)) {
@@ -161,6 +167,7 @@ std::string_view name_of(Step step) {
 }
 
 Meaning meaning_of(Platform platform, Step step, int error) {
+  // Some providers return errors negative, as kernels do.
   const std::string_view symbol = symbol_of(platform, std::abs(error));
   for (const base::TcpMeaning& meaning : base::kTcpMeanings) {
     if (step == Step::kConnectTcp && meaning.symbol == symbol) {
@@ -185,6 +192,7 @@ std::string advice(Platform platform, Step step, int error) {
 }
 
 std::string_view advice_if_stuck(std::optional<Step> step) {
+  // A Mac may wait here for its peer without a limit of time.
   if (step == Step::kToRtr) {
     return "is the other end there, awake, and RDMA enabled at it? look at the cable; if all is well, reboot both "
            "machines: nothing ends this call, and a program that is killed in it keeps the port";

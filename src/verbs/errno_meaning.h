@@ -50,7 +50,9 @@ struct Meaning {
   friend bool operator==(const Meaning&, const Meaning&) = default;
 };
 
-/// Looks an errno up; of either sign. Pure. Sources: Apple's TN3205, reports of users (docs/design-notes.md).
+/// Looks an errno up; of either sign. Pure. Sources: Apple's TN3205, reports of users (docs/design-notes.md). The
+/// texts are constants.
+// Thread-safe, as are the others here.
 Meaning meaning_of(Platform platform, Step step, int error);
 
 /// "<cause>: <remedy>", or what can be said of any errno. Never empty.

@@ -6,7 +6,7 @@ namespace ringbolt::verbs {
 
 /// While it lives, what the device refuses on this thread is an answer and no mistake: Ringbolt's own library, which
 /// tells of what a profile's machine refuses, does not tell of that. Other libraries tell of nothing. Not thread-safe:
-/// of the thread that made it.
+/// of the thread that made it. Of several in one thread the last that ends counts.
 class ExpectedRefusals {
  public:
   explicit ExpectedRefusals(const Calls& calls) : calls_(calls) { expect(1); }

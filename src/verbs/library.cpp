@@ -20,6 +20,8 @@ namespace ringbolt::verbs {
 namespace {
 
 #ifdef __APPLE__
+// The dynamic linker's own search first; on macOS dylibs of the system are in a cache, not in the folder, and are
+// found by their full path.
 constexpr std::array kSystemNames = {"librdma.dylib", "/usr/lib/librdma.dylib"};
 constexpr std::array kSoftNames = {"librdma.dylib"};
 #else
@@ -27,6 +29,7 @@ constexpr std::array kSystemNames = {"libibverbs.so.1"};
 constexpr std::array kSoftNames = {"libibverbs.so.1"};
 #endif
 
+// Without one of these nothing works; of the others each caller sees to it that the pointer is there.
 void find_needed(SymbolFinder& in, Calls& calls) {
   in.need("ibv_get_device_list", calls.get_device_list);
   in.need("ibv_free_device_list", calls.free_device_list);
@@ -59,8 +62,10 @@ void find_optional(SymbolFinder& in, Calls& calls) {
   in.find("ibv_destroy_ah", calls.destroy_ah);
   in.find("ibv_alloc_buf", calls.alloc_buf);
   in.find("ibv_free_buf", calls.free_buf);
+  // An internal name of libibverbs: the header's inline ibv_query_gid_ex() calls it.
   in.find("_ibv_query_gid_ex", calls.query_gid_ex);
   in.find("ibv_wc_status_str", calls.wc_status_str);
+  // Of Ringbolt's own library alone; null says that it is another one.
   in.find("ringbolt_receive_in_place", calls.receive_in_place);
   in.find("ringbolt_expect_refusals", calls.expect_refusals);
 }
@@ -84,6 +89,7 @@ Library open_system() {
     try {
       return load(name);
     } catch (const base::Error& error) {
+      // There is one, and it is of no use: the next name would hide that.
       if (error.errno_value() == ENOSYS) {
         throw;
       }
@@ -106,6 +112,7 @@ Library open_soft() {
                     fmt::format("there is no {}; build or install it, or give RINGBOLT_VERBS its path", tried));
 }
 
+// The system's library is taken only if it could carry something now; Ringbolt's own always can.
 Library open_any() {
   std::string problem;
   try {
@@ -115,6 +122,7 @@ Library open_any() {
     }
     problem = fmt::format("{} has no device with an active port", system.name());
   } catch (const base::Error& error) {
+    // Kept for the error of the other one: who has neither wants to know both reasons.
     problem = error.what();
   }
   try {
@@ -156,11 +164,13 @@ bool is_further_port_active(const Calls& calls, ibv_context* context, const std:
 }
 
 /// Whether that is so of one device of the list.
+// Devices that don't open count as none: another program may have them.
 bool is_any(const Calls& calls, std::span<ibv_device*> devices,
             bool (*is_so)(const Calls&, ibv_context*, const std::string&)) {
   for (ibv_device* device : devices) {
     const std::string name = name_of(calls, device);
     const DriverCall at(Step::kOpenDevice, name);
+    // One at a time: some devices can be opened once only.
     if (ibv_context* context = calls.open_device(device)) {
       const bool is_found = is_so(calls, context, name);
       const DriverCall closing("ibv_close_device");
@@ -190,7 +200,7 @@ Library Library::open(std::string_view choice) {
   if (choice == "soft") {
     return open_soft();
   }
-  // A name without a slash would be looked up on the library path.
+  // A name without a slash would be looked up on the library path. A misspelt word would open whatever has that name.
   if (choice.find('/') == std::string_view::npos) {
     throw base::Error(EINVAL, "choose a verbs library", fmt::format("\"{}\"", choice),
                       "RINGBOLT_VERBS takes auto, system, soft, or a path");

@@ -10,7 +10,8 @@
 namespace ringbolt::verbs {
 
 /// A verbs library, chosen at run time. A small value: copies mean the same library, which stays loaded for the life of
-/// the process. Thread-safe.
+/// the process. Thread-safe. Functions of different libraries must not be mixed: objects are given back through the
+/// one that made them.
 class Library {
  public:
   /// `choice`:
@@ -20,7 +21,8 @@ class Library {
   ///             may hang: see errand.h
   ///   a path    with at least one slash
   /// Who reads RINGBOLT_VERBS passes its value here. Throws base::Error that names the library, and every function
-  /// that it lacks. With "auto" the error tells of both libraries.
+  /// that it lacks. With "auto" the error tells of both libraries. Blocks while the loader reads files, and in "auto"
+  /// for as long as a driver does.
   static Library open(std::string_view choice);
 
   /// Around functions of the caller's own. Those that Calls says are never null must be set.
@@ -45,7 +47,7 @@ std::vector<std::string> soft_library_paths();
 
 /// Whether one port of one device of the library is active. Opens and closes each device, and asks a device how many
 /// ports it has only where no first port is active: one that has fallen asleep would not answer. Never throws: a device
-/// that does not open counts as having none.
+/// that does not open counts as having none. Blocks as a driver does.
 bool has_active_port(const Library& library);
 
 }  // namespace ringbolt::verbs

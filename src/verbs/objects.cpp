@@ -20,6 +20,7 @@ struct FreeList {
 /// The devices of a library while it is looked at. Contexts outlive it.
 class DeviceList {
  public:
+  // Freed at the end of the scope: a context that was opened keeps its device (ibv_free_device_list(3)).
   explicit DeviceList(const Library& library) : calls_(library.calls()), list_(nullptr, FreeList{&calls_}) {
     const DriverCall at(Step::kGetDeviceList, library.name());
     errno = 0;
@@ -37,8 +38,10 @@ class DeviceList {
   std::unique_ptr<ibv_device*, FreeList> list_;
 };
 
+// A failure is made up for by is_readable().
 void make_non_blocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
+// Now: does not wait. False after a signal as well.
 bool is_readable(int fd) {
   pollfd one{fd, POLLIN, 0};
   return ::poll(&one, 1, 0) == 1 && (one.revents & POLLIN) != 0;
@@ -47,6 +50,7 @@ bool is_readable(int fd) {
 /// Takes over what a call returned. `object` makes the words for a refusal once errno has been read.
 template <class T, class Words>
 Owned<T> own(const Library& library, T* made, Step step, const Words& object) {
+  // Providers set errno; some leave 0, which refuse() takes for ENOMEM.
   if (made == nullptr) {
     const int error = errno;
     refuse(step, error, object());
@@ -56,6 +60,7 @@ Owned<T> own(const Library& library, T* made, Step step, const Words& object) {
 
 }  // namespace
 
+// Throws base::Error: ENODEV, or what opening says. May block in the driver.
 Context::Context(const Library& library, std::string_view device) : library_(library) {
   const DeviceList list(library);
   ibv_device* found = nullptr;
@@ -63,6 +68,7 @@ Context::Context(const Library& library, std::string_view device) : library_(lib
   for (ibv_device* one : list.all()) {
     const std::string name = list.name(one);
     names += (names.empty() ? "" : ", ") + name;
+    // The first of that name; all are listed for the error.
     if (found == nullptr && (device.empty() || device == name)) {
       found = one;
       device_ = name;
@@ -79,6 +85,7 @@ Context::Context(const Library& library, std::string_view device) : library_(lib
   make_non_blocking(context_->async_fd);
 }
 
+// Not owned: of a connection manager's identifier, which closes it.
 Context::Context(const Library& library, ibv_context* opened) : library_(library), context_(opened, Close()) {
   const char* name = calls().get_device_name(opened->device);
   device_ = name == nullptr ? "?" : name;
@@ -118,6 +125,7 @@ base::Result<ibv_gid> Context::query_gid(uint8_t port, int index) const {
   return gid;
 }
 
+// Never waits. EAGAIN: none is there.
 base::Result<ibv_async_event> Context::take_event() const {
   if (calls().get_async_event == nullptr || calls().ack_async_event == nullptr) {
     return base::fail(ENOSYS);
@@ -144,6 +152,7 @@ std::vector<std::string> device_names(const Library& library) {
   return names;
 }
 
+// Throws base::Error. The context must outlive it, as a domain must outlive its regions and queue pairs.
 ProtectionDomain::ProtectionDomain(const Context& context) : context_(&context) {
   const DriverCall at(Step::kAllocPd, context.device());
   errno = 0;
@@ -174,6 +183,7 @@ base::Result<ibv_cq*> CompletionChannel::take_event() const {
   if (context_->calls().get_cq_event(get(), &cq, &cq_context) != 0) {
     return base::fail(errno == 0 ? EAGAIN : errno);
   }
+  // At once, so that the queue can be destroyed at any time: ibv_destroy_cq() waits for what is not acknowledged.
   context_->calls().ack_cq_events(cq, 1);
   return cq;
 }
@@ -188,6 +198,7 @@ CompletionQueue::CompletionQueue(const Context& context, int entries, const Comp
           Step::kCreateCq, [&] { return fmt::format("{}, a queue of {} completions", context.device(), entries); });
 }
 
+// `memory` stays the caller's, and has to stay mapped until the region has gone.
 MemoryRegion::MemoryRegion(const ProtectionDomain& pd, std::span<std::byte> memory, int access) {
   const Context& context = pd.context();
   const DriverCall at(Step::kRegMr, context.device());

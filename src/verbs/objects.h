@@ -20,7 +20,8 @@
 namespace ringbolt::verbs {
 
 /// Gives an object back through the library that made it. What the library answers to that is not looked at: there is
-/// nobody left to tell.
+/// nobody left to tell. Holds the calls, so an object may be given back after its Library value has gone. Without
+/// calls: nothing is given back.
 class Close {
  public:
   Close() = default;
@@ -55,9 +56,11 @@ using Owned = std::unique_ptr<T, Close>;
 /// An open device. Stays where it is, since all that is built on it points to it: hold it in a unique_ptr to move it.
 class Context {
  public:
-  /// Opens the device of that name; of an empty name the first one. The error says which there are.
+  /// Opens the device of that name; of an empty name the first one. The error says which there are. Blocks as the
+  /// driver does.
   Context(const Library& library, std::string_view device);
-  /// Around a device that a connection manager has opened with the same library, and keeps open. The library closes it.
+  /// Around a device that a connection manager has opened with the same library, and keeps open. The library closes
+  /// it. `opened` outlives this. Its event descriptor is left as it is.
   Context(const Library& library, ibv_context* opened);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -86,6 +89,7 @@ class Context {
 /// The names of the library's devices, in its order. Throws base::Error.
 std::vector<std::string> device_names(const Library& library);
 
+/// Refers to its context, which must stay where it is.
 class ProtectionDomain {
  public:
   explicit ProtectionDomain(const Context& context);
@@ -98,7 +102,8 @@ class ProtectionDomain {
   Owned<ibv_pd> pd_;
 };
 
-/// Tells that completions have come, for who wants to sleep. Not every device has them (EOPNOTSUPP).
+/// Tells that completions have come, for who wants to sleep. Not every device has them (EOPNOTSUPP). Destroyed after
+/// all queues that use it (ibv_destroy_comp_channel(3)).
 class CompletionChannel {
  public:
   explicit CompletionChannel(const Context& context);
@@ -114,6 +119,7 @@ class CompletionChannel {
   Owned<ibv_comp_channel> channel_;
 };
 
+/// Destroyed after all queue pairs that use it.
 class CompletionQueue {
  public:
   /// At least `entries` deep. With a channel, arm() makes the next completion an event of it.
@@ -144,7 +150,8 @@ class CompletionQueue {
   Owned<ibv_cq> cq_;
 };
 
-/// A registered piece of memory, which must outlive it.
+/// A registered piece of memory, which must outlive it. Throws where the device can't pin the memory. Once it is
+/// destroyed no device reads or writes there by its keys.
 class MemoryRegion {
  public:
   /// `access`: IBV_ACCESS_...
@@ -154,7 +161,8 @@ class MemoryRegion {
   uint32_t local_key() const { return mr_->lkey; }
   uint32_t remote_key() const { return mr_->rkey; }
   ibv_mr* get() const { return mr_.get(); }
-  /// `length` bytes from `offset` on, as a piece of a request. Hot path.
+  /// `length` bytes from `offset` on, as a piece of a request. Hot path. Bounds are the caller's business; `length`
+  /// below 2^32.
   ibv_sge piece(size_t offset, size_t length) const {
     return {reinterpret_cast<uintptr_t>(mr_->addr) + offset, static_cast<uint32_t>(length), mr_->lkey};
   }

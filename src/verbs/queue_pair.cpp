@@ -15,6 +15,8 @@ bool is_zero(const ibv_gid& gid) {
   return std::all_of(std::begin(gid.raw), std::end(gid.raw), [](uint8_t byte) { return byte == 0; });
 }
 
+// 0, or what the provider returned or left in errno, as a positive number. May block in the driver: all callers but
+// to_error() hold a DriverCall, which tells a watchdog where.
 int modify(const Calls& calls, ibv_qp* qp, ibv_qp_attr& attributes, int mask) {
   errno = 0;
   const int returned = calls.modify_qp(qp, &attributes, mask);
@@ -40,6 +42,7 @@ UnconnectedQueuePair::UnconnectedQueuePair(const ProtectionDomain& pd, const Que
   errno = 0;
   ibv_qp* made = context_->calls().create_qp(pd.get(), &wanted);
   if (made == nullptr) {
+    // Before formatting, which may change it.
     const int error = errno;
     refuse(Step::kCreateQp, error,
            fmt::format("{}, a {} queue pair of {} sends and {} receives, {} and {} pieces, {} bytes inline",
@@ -47,6 +50,7 @@ UnconnectedQueuePair::UnconnectedQueuePair(const ProtectionDomain& pd, const Que
                        plan.receive_pieces, plan.inline_bytes));
   }
   qp_ = Owned<ibv_qp>(made, Close(context_->library()));
+  // create_qp writes back what it has granted (ibv_create_qp(3)).
   depths_ = wanted.cap;
   learn_depths(plan);
 }
@@ -69,11 +73,14 @@ void UnconnectedQueuePair::learn_depths(const QueuePairPlan& plan) {
 }
 
 void UnconnectedQueuePair::to_init(const Path& path) {
+  // The state that this object believes in: nobody else may modify the queue pair.
   RINGBOLT_ASSERT(state_ == State::kReset);
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
+  // The default partition, which RoCE has alone.
   attributes.pkey_index = 0;
   attributes.port_num = path.port;
+  // As of regions: remote write is refused where local write is not granted (ibv_reg_mr(3)).
   attributes.qp_access_flags = path.remote_access == 0 ? 0U : path.remote_access | IBV_ACCESS_LOCAL_WRITE;
   constexpr int kMask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   const DriverCall at(Step::kToInit, name());
@@ -101,12 +108,15 @@ int UnconnectedQueuePair::try_to_rtr(const Peer& peer) {
     attributes.ah_attr.grh.hop_limit = path_.hop_limit;
   }
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  // UC has neither acknowledgements nor READs, and strict devices refuse attributes that do not belong
+  // (ibv_modify_qp(3)).
   if (type() == IBV_QPT_RC) {
     attributes.max_dest_rd_atomic = path_.reads_as_target;
     attributes.min_rnr_timer = path_.min_rnr_timer;
     mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   }
   const DriverCall at(Step::kToRtr, name());
+  // On an error the queue pair stays in INIT (ibv_modify_qp(3)), and another peer or GID can be tried.
   const int error = modify(context_->calls(), get(), attributes, mask);
   if (error == 0) {
     peer_ = peer;
@@ -117,6 +127,7 @@ int UnconnectedQueuePair::try_to_rtr(const Peer& peer) {
 
 void UnconnectedQueuePair::to_rtr(const Peer& peer) {
   if (const int error = try_to_rtr(peer)) {
+    // For words alone: it is what people have set wrong most often.
     const auto own_gid = context_->query_gid(path_.port, path_.gid_index);
     refuse(Step::kToRtr, error,
            fmt::format("{}, port {}, from GID {} at index {} to queue pair {:#x} at {}, LID {}", name(), path_.port,
@@ -125,6 +136,7 @@ void UnconnectedQueuePair::to_rtr(const Peer& peer) {
   }
 }
 
+// Allowed from each state. What was posted is gone, without completions.
 void UnconnectedQueuePair::to_reset() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RESET;
@@ -153,10 +165,12 @@ QueuePair UnconnectedQueuePair::to_rts() && {
   if (const int error = modify(context_->calls(), get(), attributes, mask)) {
     refuse(Step::kToRts, error, fmt::format("{} to {:#x} at {}", name(), peer_.qp_number, text_of(peer_.gid)));
   }
+  // Only after all that may throw: on an error this one still owns the queue pair.
   return QueuePair(std::move(*this));
 }
 
 QueuePair UnconnectedQueuePair::connect(const Path& path, const Peer& peer) && {
+  // Goes on from where the queue pair is, so that a call that failed may be made again.
   if (state_ == State::kReset) {
     to_init(path);
   }
@@ -170,6 +184,7 @@ std::string UnconnectedQueuePair::name() const {
   return fmt::format("{}, {} queue pair {:#x}", context_->device(), text_of(type()), number());
 }
 
+// Never throws: for the end of a connection, where everything outstanding is to be flushed.
 int QueuePair::to_error() const {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;

@@ -24,7 +24,7 @@ struct QueuePairPlan {
   bool is_each_signalled = false;  ///< every send completes, whatever its flags
 };
 
-/// Our end of the way to the peer.
+/// Our end of the way to the peer. Timers and counts are by default what perftest takes.
 struct Path {
   uint8_t port = 1;
   uint8_t gid_index = 0;
@@ -54,7 +54,9 @@ struct Peer {
 class QueuePair;
 
 /// A queue pair on its way to its peer: RESET, then INIT, RTR, RTS. Each step takes exactly the attributes that the
-/// specification requires of it, since strict devices refuse any other. Not thread-safe.
+/// specification requires of it, since strict devices refuse any other. Not thread-safe. Owns the queue pair, in any
+/// state. Destroying it ends whatever was posted, without completions. Refers to its context, which stays where it
+/// is.
 class UnconnectedQueuePair {
  public:
   /// In RESET. Throws base::Error.
@@ -76,7 +78,8 @@ class UnconnectedQueuePair {
   /// as the peer is silent. try_to_rtr() returns 0 or a positive errno; to_rtr() throws base::Error.
   [[nodiscard]] int try_to_rtr(const Peer& peer);
   void to_rtr(const Peer& peer);
-  /// Back to RESET, wherever it is: what was posted is forgotten. Throws base::Error.
+  /// Back to RESET, wherever it is: what was posted is forgotten. Throws base::Error. Completions that lie in the
+  /// queue already are the caller's to tell apart.
   void to_reset();
   /// RTR to RTS. Nothing may be sent before the peer is in RTR: that is for the side channel to say. Moves on into
   /// what it returns, unless it throws base::Error.
@@ -105,7 +108,8 @@ class UnconnectedQueuePair {
 };
 
 /// A connected queue pair. Posting and what destroys or resets it must not run at once; the library itself decides
-/// whether two threads may post (most let them).
+/// whether two threads may post (most let them). Owns the queue pair. Move-only; references to it do not survive a
+/// move.
 class QueuePair {
  public:
   uint32_t number() const { return unconnected_.number(); }
@@ -138,7 +142,8 @@ class QueuePair {
     const Calls& calls = unconnected_.context_->calls();
     return calls.receive_in_place != nullptr && calls.receive_in_place(get()) == 0;
   }
-  /// To ERR: what is posted completes as flushed. 0, or a positive errno.
+  /// To ERR: what is posted completes as flushed. 0, or a positive errno. Thread-safe as far as the library is. Where
+  /// it fails, the queue pair is as it was.
   [[nodiscard]] int to_error() const;
   /// To RESET, for a new connection with the same number: what was posted is forgotten, and completions of it may or
   /// may not still come. Throws base::Error.

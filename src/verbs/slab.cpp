@@ -13,11 +13,13 @@
 namespace ringbolt::verbs {
 namespace {
 
+// Some devices place data 4 GiB too low in regions that cross such a boundary (docs/profiles.md).
 constexpr uint64_t kFourGib = 1ULL << 32U;
 constexpr int kMostTries = 3;  // for a place within one 4 GiB
 
 size_t rounded_up(size_t value) { return (value + Slab::kPageBytes - 1) / Slab::kPageBytes * Slab::kPageBytes; }
 
+// Up to the next page of the device: allocate() has made room for that.
 std::byte* aligned(void* start) { return reinterpret_cast<std::byte*>(rounded_up(reinterpret_cast<uintptr_t>(start))); }
 
 bool crosses_boundary(const std::byte* start, size_t length) {
@@ -27,15 +29,18 @@ bool crosses_boundary(const std::byte* start, size_t length) {
 
 }  // namespace
 
+// What is longer than asked for is never shown to anybody. Mapped memory is zeros; that of a library may be anything.
 Slab::Piece Slab::allocate(const ProtectionDomain& pd, size_t length_bytes) {
   const Calls& calls = pd.context().calls();
   Piece piece;
   piece.mapped_bytes = rounded_up(length_bytes) + kPageBytes;  // to begin on a page of the device
+  // Memory that the device of the other end can reach without a copy, as Ringbolt's own library gives it.
   if (calls.alloc_buf != nullptr && calls.free_buf != nullptr) {
     piece.mapped = calls.alloc_buf(pd.get(), piece.mapped_bytes, &piece.buffer);
     if (piece.mapped != nullptr) {
       return piece;
     }
+    // A library may refuse large ones, and private memory still works.
     piece.buffer = nullptr;
   }
   piece.mapped = ::mmap(nullptr, piece.mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -54,10 +59,12 @@ void Slab::free(const Library& library, const Piece& piece) {
   }
 }
 
+// Throws base::Error without memory, and leaves nothing behind.
 Slab::Slab(const ProtectionDomain& pd, size_t length_bytes, Contents contents) : library_(pd.context().library()) {
   RINGBOLT_ASSERT(length_bytes > 0);
   piece_ = allocate(pd, length_bytes);
   std::vector<Piece> unsuitable;
+  // What is longer than 4 GiB crosses one anywhere.
   while (length_bytes <= kFourGib && crosses_boundary(aligned(piece_.mapped), length_bytes) &&
          unsuitable.size() < kMostTries) {
     unsuitable.push_back(piece_);  // held until the end, or the same place would come again
@@ -93,6 +100,7 @@ Slab& Slab::operator=(Slab&& other) noexcept {
   return *this;
 }
 
+// Not while a region of it is registered: whoever owns both destroys the region first.
 void Slab::release() { free(library_, std::exchange(piece_, {})); }
 
 }  // namespace ringbolt::verbs

@@ -15,6 +15,8 @@ namespace ringbolt::verbs {
 class SymbolFinder {
  public:
   /// `name`: a path, or what the loader looks up. Throws base::Error with ELIBACC and the loader's reason.
+  /// RTLD_LOCAL: its symbols must not stand in for those of another verbs library in this process. RTLD_NOW: what is
+  /// missing is told here.
   explicit SymbolFinder(const std::string& name) : library_(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (library_ == nullptr) {
       const char* reason = ::dlerror();
@@ -27,6 +29,7 @@ class SymbolFinder {
   bool find(const char* name, Function& function) {
     void* found = ::dlsym(library_, name);
     static_assert(sizeof found == sizeof function);
+    // POSIX lets a pointer to a function go through void* (dlsym(3)); C++ has no cast for it without a warning.
     std::memcpy(&function, &found, sizeof function);
     return found != nullptr;
   }
