@@ -118,7 +118,8 @@ constexpr Check kCableChecks[] = {
            at.given(port.has_carrier && is_on)
                .judge(port.has_carrier == false, port, "nothing is at the other end of the cable, or no cable is in it")
                .advise("push both plugs in, and look whether the machine at the other end is on");
-       told.seen(port.host->is_mac ? port.host->line_of("ifconfig -a", "status: inactive") : port.file("carrier"));
+       told.seen(port.host->is_mac ? port.host->line_of("ifconfig -a", port.name + ": status: inactive")
+                                   : port.file("carrier"));
      }},
     {"cable-crossed", kError, kAll, "a cable leads to another port than the plan or its subnet says",
      "connecting fails with ETIMEDOUT, or traffic leaves by the wrong cable", "ping ff02::1", crossed_cables},

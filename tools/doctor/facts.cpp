@@ -9,13 +9,6 @@
 namespace ringbolt::tools::doctor {
 namespace {
 
-/// The first one that is so; null if there is none.
-template <class T, class Is>
-const T* first_of(const std::vector<T>& all, Is is) {
-  const auto found = std::ranges::find_if(all, is);
-  return found == all.end() ? nullptr : &*found;
-}
-
 std::string_view value_in(const Host::Texts& texts, std::string_view key) {
   const auto found = texts.find(key);
   return found == texts.end() ? std::string_view() : std::string_view(found->second);
@@ -50,25 +43,9 @@ void read(Host& host) {
   add_pairs(host.links, host.text("sleep"), " -> ");
   add_pairs(host.environment, host.text("environment"), "=");
   host.is_mac ? read_mac(host) : read_linux(host);
-  for (Netdev& one : host.netdevs) {
-    one.host = &host;
-  }
-  for (Device& one : host.devices) {
-    one.host = &host;
-  }
 }
 
 }  // namespace
-
-uint64_t Value::number() const { return number_of(text); }
-
-const Address* Netdev::ipv4() const {
-  return first_of(addresses, [](const Address& one) { return one.ip.is_ipv4(); });
-}
-
-bool Netdev::has_ip(const cluster::IpAddress& ip) const {
-  return std::ranges::any_of(addresses, [&](const Address& one) { return one.ip.bytes == ip.bytes; });
-}
 
 Value Netdev::file(std::string_view file) const {
   return host->is_mac ? host->line("ifconfig -a", name + ": flags")
@@ -79,11 +56,7 @@ Value Netdev::value(const Address& address) const {
   return host->line_of(host->is_mac ? "ifconfig -a" : "ip -o address", address.line);
 }
 
-bool Device::is_infiniband() const { return contains(link_layer, "InfiniBand"); }
-
 Value Device::file(std::string_view file) const { return host->file(std::string(folder).append("/").append(file)); }
-
-const Gid* Device::ipv4_gid() const { return first_of(gids, &Gid::is_ipv4_v2); }
 
 std::string_view Host::text(std::string_view source) const {
   const Reading* found = recording->find(name, source);
@@ -95,45 +68,13 @@ std::string_view Host::problem(std::string_view source) const {
   return found == nullptr ? std::string_view() : std::string_view(found->problem);
 }
 
-Value Host::line(std::string_view source, std::string_view part) const {
-  return line_of(source, line_with(text(source), part));
-}
-
-Value Host::line_of(std::string_view source, std::string_view text) const {
-  return {this, std::string(source), trimmed(text)};
-}
-
 Value Host::file(std::string_view path) const { return line_of(path, value_in(files, path)); }
 
 std::string_view Host::variable(std::string_view wanted) const { return value_in(environment, wanted); }
 
-const Netdev* Host::netdev(std::string_view wanted) const {
-  return first_of(netdevs, [&](const Netdev& one) { return one.name == wanted; });
-}
-
-const Device* Host::device(std::string_view wanted) const {
-  return first_of(devices, [&](const Device& one) { return one.name == wanted; });
-}
-
-const Device* Host::device_on(std::string_view netdev) const {
-  return first_of(devices, [&](const Device& one) { return one.netdev == netdev; });
-}
-
-bool Host::has_ip(const cluster::IpAddress& ip) const {
-  return std::ranges::any_of(netdevs, [&](const Netdev& one) { return one.has_ip(ip); });
-}
-
-bool Host::has_card() const {
-  return std::ranges::any_of(devices, [](const Device& one) { return !one.pci.empty(); });
-}
-
-std::ranges::subrange<Host::Texts::const_iterator> Host::files_below(std::string_view folder) const {
+Host::Range Host::files_below(std::string_view folder) const {
   const auto begin = files.lower_bound(folder);
   return {begin, std::find_if(begin, files.end(), [&](const auto& one) { return !one.first.starts_with(folder); })};
-}
-
-const Link* Facts::link_at(const Netdev& end) const {
-  return first_of(links, [&](const Link& one) { return one.has(end); });
 }
 
 const Host* Facts::host_of_node(uint32_t node) const {
@@ -154,13 +95,15 @@ std::unique_ptr<const Facts> facts_of(Recording recording) {
   for (const std::string& name : facts->recording.hosts()) {
     facts->hosts.emplace_back(Host{name, &facts->recording});
   }
-  std::ranges::for_each(facts->hosts, read);  // these stay where they are from here on
+  std::ranges::for_each(facts->hosts, read);  // which stay where they are from here on
   find_links(*facts);
   auto& [hosts, ports, devices, links] = facts->judged;
   for (const Host& host : facts->hosts) {
     hosts.push_back(&host);
     for (const Netdev& one : host.netdevs) {
-      ports.insert(ports.end(), one.is_cabled ? 1 : 0, &one);
+      if (one.is_cabled) {
+        ports.push_back(&one);
+      }
     }
     for (const Device& one : host.devices) {
       devices.push_back(&one);
@@ -232,7 +175,7 @@ std::string_view trimmed(std::string_view text) {
 
 bool contains(std::string_view text, std::string_view part) {
   const auto is_same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
-  return part.empty() || !std::ranges::search(text, part, is_same).empty();
+  return part.empty() || std::search(text.begin(), text.end(), part.begin(), part.end(), is_same) != text.end();
 }
 
 std::string_view line_with(std::string_view text, std::string_view part) {

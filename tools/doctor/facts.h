@@ -1,10 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -20,6 +20,31 @@ namespace ringbolt::tools::doctor {
 
 struct Host;
 
+// For all who take texts apart.
+std::vector<std::string_view> lines_of(std::string_view text);
+std::vector<std::string_view> words_of(std::string_view line);
+/// "" if there are not so many.
+std::string_view word_at(std::string_view line, size_t index);
+/// What follows the word `mark`; "" if nothing does.
+std::string_view word_after(std::string_view line, std::string_view mark);
+/// The number that `text` begins with; 0 if there is none. A number too large is the greatest.
+uint64_t number_of(std::string_view text);
+bool is_digits(std::string_view text);
+std::string_view trimmed(std::string_view text);
+/// Whether `text` has it, whatever the case of letters.
+bool contains(std::string_view text, std::string_view part);
+/// The first line that has it; "" if there is none.
+std::string_view line_with(std::string_view text, std::string_view part);
+/// Of a GID, as sysfs or ibv_devinfo writes it; an IPv4-mapped one is IPv4, "::" is none.
+std::optional<cluster::IpAddress> ip_of_gid(std::string_view text);
+
+/// The first one that is so; null if there is none.
+template <class T, class Is>
+const T* first_of(const std::vector<T>& all, Is is) {
+  const auto found = std::ranges::find_if(all, is);
+  return found == all.end() ? nullptr : &*found;
+}
+
 /// What a source said of one thing: what a check judges, and the line that shows it.
 struct Value {
   const Host* host = nullptr;
@@ -27,7 +52,7 @@ struct Value {
   std::string_view text = {};  ///< without spaces around; empty: it was not read, or says nothing
 
   explicit operator bool() const { return !text.empty(); }
-  uint64_t number() const;
+  uint64_t number() const { return number_of(text); }
 };
 
 struct Address {
@@ -53,8 +78,12 @@ struct Netdev {
   bool is_cabled = false;  ///< carries a cable or an RDMA device, so it is judged as one that should
 
   /// The first IPv4 address; null if there is none.
-  const Address* ipv4() const;
-  bool has_ip(const cluster::IpAddress& ip) const;
+  const Address* ipv4() const {
+    return first_of(addresses, [](const Address& one) { return one.ip.is_ipv4(); });
+  }
+  bool has_ip(const cluster::IpAddress& ip) const {
+    return std::ranges::any_of(addresses, [&](const Address& one) { return one.ip.bytes == ip.bytes; });
+  }
   /// What the kernel says of it: a file of its folder in sysfs; on a Mac the line of ifconfig.
   Value file(std::string_view name) const;
   /// The line that shows an address.
@@ -84,14 +113,19 @@ struct Device {
 
   bool is_active() const { return state.find("ACTIVE") != std::string::npos; }
   /// The lowest index of a RoCE v2 GID that is an IPv4 address; null if there is none.
-  const Gid* ipv4_gid() const;
-  bool is_infiniband() const;
+  const Gid* ipv4_gid() const { return first_of(gids, &Gid::is_ipv4_v2); }
+  bool is_infiniband() const { return contains(link_layer, "InfiniBand"); }
   /// A file of its port.
   Value file(std::string_view name) const;
 };
 
 struct Host {
   using Texts = std::map<std::string, std::string, std::less<>>;
+  struct Range {
+    Texts::const_iterator first, last;
+    auto begin() const { return first; }
+    auto end() const { return last; }
+  };
 
   std::string name;
   const Recording* recording = nullptr;
@@ -102,25 +136,39 @@ struct Host {
   std::vector<Netdev> netdevs = {};
   std::vector<Device> devices = {};
 
-  // "", 0 or null for what was not read, or is not there.
+  // "" or null for what was not read, or is not there.
   std::string_view text(std::string_view source) const;
   std::string_view problem(std::string_view source) const;
   bool was_asked(std::string_view source) const { return recording->find(name, source) != nullptr; }
+  std::string_view variable(std::string_view wanted) const;
+  Value line_of(std::string_view source, std::string_view line) const {
+    return {this, std::string(source), trimmed(line)};
+  }
   Value value(std::string_view source) const { return line_of(source, text(source)); }
   /// The first line that has `part`.
-  Value line(std::string_view source, std::string_view part) const;
-  Value line_of(std::string_view source, std::string_view text) const;
+  Value line(std::string_view source, std::string_view part) const {
+    return line_of(source, line_with(text(source), part));
+  }
   Value file(std::string_view path) const;
-  std::string_view variable(std::string_view name) const;
-  const Netdev* netdev(std::string_view name) const;
-  const Device* device(std::string_view name) const;
+  const Netdev* netdev(std::string_view wanted) const {
+    return first_of(netdevs, [&](const Netdev& one) { return one.name == wanted; });
+  }
+  const Device* device(std::string_view wanted) const {
+    return first_of(devices, [&](const Device& one) { return one.name == wanted; });
+  }
   /// The device whose interface it is.
-  const Device* device_on(std::string_view netdev) const;
-  bool has_ip(const cluster::IpAddress& ip) const;
+  const Device* device_on(std::string_view netdev) const {
+    return first_of(devices, [&](const Device& one) { return one.netdev == netdev; });
+  }
+  bool has_ip(const cluster::IpAddress& ip) const {
+    return std::ranges::any_of(netdevs, [&](const Netdev& one) { return one.has_ip(ip); });
+  }
   /// A card, whose memory must be pinned; software devices pin none.
-  bool has_card() const;
+  bool has_card() const {
+    return std::ranges::any_of(devices, [](const Device& one) { return !one.pci.empty(); });
+  }
   /// The files whose paths begin so.
-  std::ranges::subrange<Texts::const_iterator> files_below(std::string_view folder) const;
+  Range files_below(std::string_view folder) const;
 };
 
 /// A cable between two machines that were read.
@@ -157,7 +205,9 @@ struct Facts {
       judged = {};
 
   /// The cable that ends there; null if none does.
-  const Link* link_at(const Netdev& end) const;
+  const Link* link_at(const Netdev& end) const {
+    return first_of(links, [&](const Link& one) { return one.has(end); });
+  }
   /// The host that plays a node of the plan; null if it was not read.
   const Host* host_of_node(uint32_t node) const;
 };
@@ -169,23 +219,5 @@ std::unique_ptr<const Facts> facts_of(Recording recording);
 void read_linux(Host& host);
 void read_mac(Host& host);
 void find_links(Facts& facts);
-
-// For all who take texts apart.
-/// Of a GID, as sysfs or ibv_devinfo writes it; an IPv4-mapped one is IPv4, "::" is none.
-std::optional<cluster::IpAddress> ip_of_gid(std::string_view text);
-std::vector<std::string_view> lines_of(std::string_view text);
-std::vector<std::string_view> words_of(std::string_view line);
-/// "" if there are not so many.
-std::string_view word_at(std::string_view line, size_t index);
-/// What follows the word `mark`; "" if nothing does.
-std::string_view word_after(std::string_view line, std::string_view mark);
-/// The number that `text` begins with; 0 if there is none. A number too large is the greatest.
-uint64_t number_of(std::string_view text);
-bool is_digits(std::string_view text);
-std::string_view trimmed(std::string_view text);
-/// Whether `text` has it, whatever the case of letters.
-bool contains(std::string_view text, std::string_view part);
-/// The first line that has it; "" if there is none.
-std::string_view line_with(std::string_view text, std::string_view part);
 
 }  // namespace ringbolt::tools::doctor

@@ -11,8 +11,9 @@ constexpr std::string_view kRocePort = "4791";
 /// A word of a line of rules; nft quotes names.
 bool has_word(std::string_view line, std::string_view word) {
   const auto words = words_of(line);
-  return std::ranges::any_of(words,
-                             [&](std::string_view one) { return one == word || one == fmt::format("\"{}\"", word); });
+  return std::ranges::any_of(words, [&](std::string_view one) {
+    return one == word || (one.size() == word.size() + 2 && one.front() == '"' && one.substr(1, word.size()) == word);
+  });
 }
 
 /// What a rule decides, whatever tool wrote it down.

@@ -34,7 +34,7 @@ std::set<std::string> names_below(const Host& host, std::string_view folder) {
 
 Netdev netdev_of(const Host& host, const std::string& name) {
   const std::string folder = "/sys/class/net/" + name;
-  Netdev found{name};
+  Netdev found{name, &host};
   found.mtu = host.file(folder + "/mtu").number();
   const uint64_t speed = host.file(folder + "/speed").number();
   found.speed_mbps = speed >= UINT32_MAX ? 0 : speed;  // "-1": a port without a cable
@@ -131,7 +131,7 @@ void add_devices(Host& host) {
       if (!cluster::is_device_name(name)) {
         continue;
       }
-      Device& device = host.devices.emplace_back(Device{name});
+      Device& device = host.devices.emplace_back(Device{name, &host});
       device.folder = folder + "/ports/" + port;
       device.state = host.file(device.folder + "/state").text;
       device.link_layer = host.file(device.folder + "/link_layer").text;

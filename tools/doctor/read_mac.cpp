@@ -43,7 +43,7 @@ void add_interfaces(Host& host) {
       const std::string name(words[0].substr(0, words[0].find(':')));
       now = nullptr;
       if (cluster::is_netdev_name(name) && !name.starts_with("lo")) {
-        now = &host.netdevs.emplace_back(Netdev{name});
+        now = &host.netdevs.emplace_back(Netdev{name, &host});
         now->is_up = contains(line, "<UP") || contains(line, ",UP,");
         now->mtu = number_of(word_after(line, "mtu"));
       }
@@ -89,7 +89,7 @@ void add_devices_of_mac(Host& host) {
     if (words[0] == "hca_id:") {
       now = nullptr;
       if (cluster::is_device_name(words[1])) {
-        now = &host.devices.emplace_back(Device{std::string(words[1])});
+        now = &host.devices.emplace_back(Device{std::string(words[1]), &host});
         now->netdev = now->name.starts_with("rdma_") ? now->name.substr(5) : "";
       }
     } else if (now == nullptr) {
