@@ -64,7 +64,7 @@ bool has_speed(const Netdev& port) {
 /// Of ports of one driver.
 uint64_t best_speed_mbps(const Probe& at, std::string_view driver) {
   uint64_t best = 0;
-  for (const Netdev* one : at.ports()) {
+  for (const Netdev* one : at.all<Netdev>()) {
     best = has_speed(*one) && one->driver == driver ? std::max(best, one->speed_mbps) : best;
   }
   return best;

@@ -29,7 +29,7 @@ void injected_faults(Probe& at) {
     told.seen("ringbolt fault list", line)
         ->undo.push_back({whole.name, fmt::format("ringbolt fault add{} {}", cluster, line), By::user});
   }
-  for (const Host* host : at.hosts()) {
+  for (const Host* host : at.all<Host>()) {
     at.given(host->was_asked("environment"))
         .judge(!host->variable("RINGBOLT_FAULTS").empty(), {*host, "RINGBOLT_FAULTS"},
                "programs started here suffer faults")
