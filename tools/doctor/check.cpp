@@ -144,7 +144,7 @@ const Judgement& Judgement::add_advice(std::string advice) const {
 }
 
 Judgement Probe::add(const Given& given, bool is_found, const Place& place, std::string message) {
-  has_looked_ = has_looked_ || given.can_tell_;
+  looked(given.can_tell_);
   if (!is_found) {
     return {nullptr, place.host};
   }

@@ -123,7 +123,7 @@ class Probe {
 
   const Facts& facts;
   /// There was something to judge: without findings it is healthy.
-  void looked() { has_looked_ = true; }
+  void looked(bool is_so = true) { has_looked_ = has_looked_ || is_so; }
 
   /// What can be told only where something was read: elsewhere there is nothing to judge.
   class Given {

@@ -39,9 +39,7 @@ void injected_faults(Probe& at) {
 
 void cut_cables(Probe& at) {
   const Host& whole = at.facts.whole;
-  if (whole.was_asked("cables")) {
-    at.looked();
-  }
+  at.looked(whole.was_asked("cables"));
   for (const std::string_view line : lines_of(whole.text("cables"))) {
     if (line.starts_with("cut ")) {
       const std::string cable(line.substr(4));

@@ -69,14 +69,6 @@ std::map<std::string, std::string> unread_of(const Diagnosis& diagnosis) {
   return found;
 }
 
-Json steps_json(const std::vector<Step>& steps) {
-  Json json = Json::array();
-  for (const Step& one : steps) {
-    json.push_back({{"host", one.host}, {"command", one.command}, {"by", by_text(one.by)}});
-  }
-  return json;
-}
-
 /// "on n1: sudo ip link set en2 up"
 std::string step_text(const Step& step) {
   const bool is_simple = step.command.find_first_of("|>;&") == std::string::npos;
@@ -141,6 +133,14 @@ std::string section_of(const Finding& one, size_t number) {
 
 }  // namespace
 
+// For nlohmann's vectors of them.
+static void to_json(Json& json, const Step& one) {
+  json = {{"host", one.host}, {"command", one.command}, {"by", by_text(one.by)}};
+}
+static void to_json(Json& json, const Evidence& one) {
+  json = {{"host", one.host}, {"source", one.source}, {"text", one.text}};
+}
+
 std::string finding_text(const Finding& one) {
   std::string severity = severity_text(one.check->severity);
   std::ranges::transform(severity, severity.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
@@ -167,19 +167,15 @@ std::string report_text(const Facts& facts, const Diagnosis& diagnosis) {
 std::string report_json(const Facts& facts, const Diagnosis& diagnosis) {
   Json root{{"hosts", facts.recording.hosts()}, {"findings", Json::array()}, {"checks", Json::array()}};
   for (const Finding& one : diagnosis.findings) {
-    Json evidence = Json::array();
-    for (const Evidence& line : one.evidence) {
-      evidence.push_back({{"host", line.host}, {"source", line.source}, {"text", line.text}});
-    }
     root["findings"].push_back({{"id", one.check->id},
                                 {"severity", severity_text(one.check->severity)},
                                 {"host", one.host},
                                 {"object", one.object},
                                 {"message", one.message},
                                 {"why", one.check->why},
-                                {"evidence", std::move(evidence)},
-                                {"mend", steps_json(one.mend)},
-                                {"undo", steps_json(one.undo)},
+                                {"evidence", one.evidence},
+                                {"mend", one.mend},
+                                {"undo", one.undo},
                                 {"advice", one.advice},
                                 {"follows_from", one.follows_from ? Json(*one.follows_from) : Json(nullptr)}});
   }

@@ -58,9 +58,7 @@ void foreign_provider(Probe& at, const Host& host) {
 
 /// Lines of nccl.conf that are no remarks: the first of each file.
 void left_nccl_conf(Probe& at, const Host& host) {
-  if (host.was_asked("system")) {
-    at.looked();
-  }
+  at.looked(host.was_asked("system"));
   for (const auto& [path, text] : host.files) {
     const auto lines = lines_of(path.ends_with("nccl.conf") ? std::string_view(text) : "");
     const auto found = std::ranges::find_if(

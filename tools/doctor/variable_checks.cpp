@@ -33,75 +33,37 @@ void judge_use(Probe& at, const Host& host, const char* name, bool is_wrong, con
       .seen("devices", names_of(host.devices));
 }
 
-/// "mlx5_0:1" means port 1 of it. Of several items that are unknown the first is told.
-template <class Knows>
-void judge_devices(Probe& at, const Host& host, const char* name, std::string_view list, Knows knows) {
-  at.looked();
-  for (const std::string& item : items_of(list)) {
-    const std::string device = item.substr(0, item.find(':'));
-    at.judge(!knows(device) && !at.has_found(host), {host, name}, "there is no device {}", device)
-        .unset()
-        .seen("devices", names_of(host.devices));
-  }
-}
+/// What a variable names in a list: "mlx5_0:1,mlx5_1", "=eth0". NCCL's are prefixes unless "=" stands before; "^" takes
+/// out, and so names nothing.
+struct Named {
+  const char* variable;
+  std::string name;  ///< without the port of a device
+  bool is_prefix;
 
-/// "mlx5_0,mlx5_1", "=mlx5_0:1", "mlx5": a prefix unless "=" stands before; "^" takes out.
-void nccl_devices(Probe& at, const Host& host) {
-  const std::string_view list = host.variable("NCCL_IB_HCA");
-  if (list.empty() || host.devices.empty() || list.starts_with('^')) {
-    return;
-  }
-  const bool is_exact = list.starts_with('=');
-  judge_devices(at, host, "NCCL_IB_HCA", list.substr(is_exact ? 1 : 0), [&](const std::string& name) {
+  template <class Thing>
+  bool is_among(const std::vector<Thing>& all) const {
     return std::ranges::any_of(
-        host.devices, [&](const Device& one) { return is_exact ? one.name == name : one.name.starts_with(name); });
-  });
-}
-
-/// Also names of interfaces, and "all".
-void ucx_devices(Probe& at, const Host& host) {
-  const std::string_view list = host.variable("UCX_NET_DEVICES");
-  if (!list.empty() && list != "all" && !host.netdevs.empty()) {
-    judge_devices(at, host, "UCX_NET_DEVICES", list, [&](const std::string& name) {
-      return host.device(name) != nullptr || host.netdev(name) != nullptr;
-    });
+        all, [&](const Thing& one) { return is_prefix ? one.name.starts_with(name) : one.name == name; });
   }
-}
+};
 
-/// Calls `look` with each interface that a variable names; NCCL's are prefixes, unless "=" stands before.
-template <class Look>
-void each_named_interface(const Host& host, Look look) {
-  for (const char* variable :
-       {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "OMPI_MCA_btl_tcp_if_include"}) {
+std::vector<Named> named_by(const Host& host, std::initializer_list<const char*> variables) {
+  std::vector<Named> found;
+  for (const char* variable : variables) {
     const std::string_view list = host.variable(variable);
-    if (host.netdevs.empty() || list.starts_with('^')) {
-      continue;
-    }
-    const bool is_prefix = std::string_view(variable).starts_with("NCCL") && !list.starts_with('=');
+    const bool is_exact = list.starts_with('=') || !std::string_view(variable).starts_with("NCCL");
     for (const std::string& item : items_of(list.substr(list.starts_with('=') ? 1 : 0))) {
-      if (item.find('/') == std::string::npos) {  // Open MPI also takes subnets
-        look(variable, item, is_prefix);
+      if (!list.starts_with('^') && item.find('/') == std::string::npos) {  // Open MPI also takes subnets
+        found.push_back({variable, item.substr(0, item.find(':')), !is_exact});
       }
     }
   }
+  return found;
 }
 
-void unknown_interfaces(Probe& at, const Host& host) {
-  each_named_interface(host, [&](const char* variable, const std::string& item, bool is_prefix) {
-    const bool is_there = item == "lo" || std::ranges::any_of(host.netdevs, [&](const Netdev& one) {
-                            return is_prefix ? one.name.starts_with(item) : one.name == item;
-                          });
-    at.judge(!is_there, {host, variable}, "there is no interface {}", item)
-        .unset()
-        .seen("interfaces", names_of(host.netdevs));
-  });
-}
-
-void useless_interfaces(Probe& at, const Host& host) {
-  each_named_interface(host, [&](const char* variable, const std::string& item, bool) {
-    const bool is_useless = begins_with_any(item, {"lo", "docker", "br-", "virbr", "tailscale", "wg", "utun", "veth"});
-    at.judge(is_useless, {host, variable}, "{} leads to no other machine, or through a VPN", item).unset();
-  });
+std::vector<Named> named_interfaces(const Host& host) {
+  return named_by(host,
+                  {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "OMPI_MCA_btl_tcp_if_include"});
 }
 
 /// Whether all machines should have the same.
@@ -174,7 +136,16 @@ constexpr Check kVariableChecks[] = {
        judge_use(at, host, "NCCL_IB_DISABLE", is_off, "NCCL leaves RDMA devices alone");
      }},
     {"nccl-device-unknown", kError, kLinux, "NCCL_IB_HCA names a device that is not there",
-     "NCCL finds no device, and goes over sockets or ends", "", nccl_devices},
+     "NCCL finds no device, and goes over sockets or ends", "",
+     [](Probe& at, const Host& host) {
+       for (const Named& one : named_by(host, {"NCCL_IB_HCA"})) {
+         at.given(!host.devices.empty())
+             .judge(!one.is_among(host.devices) && !at.has_found(host), {host, one.variable}, "there is no device {}",
+                    one.name)
+             .unset()
+             .seen("devices", names_of(host.devices));
+       }
+     }},
     {"nccl-prefix-length", kWarning, kLinux, "NCCL_IB_SUBNET_PREFIX_LEN is not that of the cables",
      "NCCL takes several cables for one subnet, or one for several, and pairs the wrong ports", "",
      [](Probe& at, const Netdev& port) {
@@ -190,11 +161,38 @@ constexpr Check kVariableChecks[] = {
        }
      }},
     {"socket-interface-unknown", kError, kAll, "a variable names an interface that is not there",
-     "the engine ends at the start, or takes another one", "", unknown_interfaces},
+     "the engine ends at the start, or takes another one", "",
+     [](Probe& at, const Host& host) {
+       for (const Named& one : named_interfaces(host)) {
+         at.given(!host.netdevs.empty())
+             .judge(one.name != "lo" && !one.is_among(host.netdevs), {host, one.variable}, "there is no interface {}",
+                    one.name)
+             .unset()
+             .seen("interfaces", names_of(host.netdevs));
+       }
+     }},
     {"socket-interface-away", kError, kAll, "a variable names loopback, a bridge or a VPN",
-     "ranks on other machines can't be reached, or slowly", "", useless_interfaces},
+     "ranks on other machines can't be reached, or slowly", "",
+     [](Probe& at, const Host& host) {
+       for (const Named& one : named_interfaces(host)) {
+         const bool is_useless =
+             begins_with_any(one.name, {"lo", "docker", "br-", "virbr", "tailscale", "wg", "utun", "veth"});
+         at.given(!host.netdevs.empty())
+             .judge(is_useless, {host, one.variable}, "{} leads to no other machine, or through a VPN", one.name)
+             .unset();
+       }
+     }},
     {"ucx-device-unknown", kError, kLinux, "UCX_NET_DEVICES names a device that is not there",
-     "UCX ends at the start, or goes over TCP", "", ucx_devices},
+     "UCX ends at the start, or goes over TCP", "",
+     [](Probe& at, const Host& host) {
+       for (const Named& one : named_by(host, {"UCX_NET_DEVICES"})) {
+         const bool is_known = one.name == "all" || one.is_among(host.netdevs) || one.is_among(host.devices);
+         at.given(!host.netdevs.empty())
+             .judge(!is_known && !at.has_found(host), {host, one.variable}, "there is no device {}", one.name)
+             .unset()
+             .seen("devices", names_of(host.devices));
+       }
+     }},
     {"ucx-rdma-off", kWarning, kLinux, "UCX_TLS leaves no RDMA transport", "UCX goes over TCP", "",
      [](Probe& at, const Host& host) {
        const std::string_view list = host.variable("UCX_TLS");
@@ -230,9 +228,7 @@ constexpr Check kVariableChecks[] = {
     {"ringbolt-variable-odd", kWarning, kAll, "a variable of Ringbolt has a value or name that means nothing",
      "it has no effect", "",
      [](Probe& at, const Host& host) {
-       if (host.was_asked("environment")) {
-         at.looked();
-       }
+       at.looked(host.was_asked("environment"));
        for (const auto& [name, value] : host.environment) {
          const std::string entry = name + "=" + value;
          const char* const one[] = {entry.c_str(), nullptr};
