@@ -50,7 +50,7 @@ void missing_address(Probe& at, const Link& link, const Netdev& port) {
   if (peer != nullptr && !port.host->is_mac) {
     cluster::IpAddress own = peer->ip;  // the other one of a pair
     own.bytes[15] = static_cast<uint8_t>(own.bytes[15] % 4 == 1 ? own.bytes[15] + 1 : own.bytes[15] - 1);
-    told.seen(other.value(*peer))
+    told.seen(peer->value())
         .step("ip address add {0} dev {1}", "ip address del {0} dev {1}", own.text_with_prefix(), port.name);
   } else {
     told.advise("`ringbolt plan` has an address for each end of each cable");
@@ -67,67 +67,52 @@ void differing_subnets(Probe& at, const Link& link) {
     return std::ranges::none_of(port.addresses, [&](const Address& own) { return one->ip.shares_subnet(own.ip); });
   };
   const bool are_apart = is_apart(a, *link.b) && is_apart(b, *link.a);
-  at.judge(are_apart, *link.a, "its address {} and {} of {}, at the other end, are in different subnets",
-           a->ip.text_with_prefix(), b->ip.text_with_prefix(), end_text(*link.b))
-      .seen(link.a->value(*a))
-      .seen(link.b->value(*b))
-      .advise("give both ends addresses of one subnet, which no other cable has");
-  at.judge(!are_apart && a->ip.prefix_bits != b->ip.prefix_bits, *link.a, "its subnet is a /{}, that of {} a /{}",
-           a->ip.prefix_bits, end_text(*link.b), b->ip.prefix_bits)
-      .seen(link.a->value(*a))
-      .seen(link.b->value(*b))
-      .advise("give both ends the same prefix length");
+  const std::string message =
+      are_apart ? fmt::format("its address {} and {} of {}, at the other end, are in different subnets",
+                              a->ip.text_with_prefix(), b->ip.text_with_prefix(), end_text(*link.b))
+                : fmt::format("its subnet is a /{}, that of {} a /{}", a->ip.prefix_bits, end_text(*link.b),
+                              b->ip.prefix_bits);
+  at.judge(are_apart || a->ip.prefix_bits != b->ip.prefix_bits, *link.a, "{}", message)
+      .seen(a->value())
+      .seen(b->value())
+      .advise("give both ends {}",
+              are_apart ? "addresses of one subnet, which no other cable has" : "the same prefix length");
 }
 
-/// An IPv4 address and where it lies.
-struct Location {
-  const Netdev* port;
-  const Address* address;
-  const cluster::IpAddress& ip() const { return address->ip; }
-  Value value() const { return port->value(*address); }
-};
-
-std::vector<Location> ipv4_locations(const Facts& facts, bool only_cabled) {
-  std::vector<Location> found;
-  for (const Host& host : facts.hosts) {
-    for (const Netdev& port : host.netdevs) {
-      for (const Address& one : port.addresses) {
-        if (one.ip.is_ipv4() && (!only_cabled || port.is_cabled)) {
-          found.push_back({&port, &one});
-        }
-      }
-    }
-  }
+/// IPv4 addresses on cables.
+std::vector<const Address*> cabled_addresses(const Facts& facts) {
+  auto found = facts.ipv4_addresses;
+  std::erase_if(found, [](const Address* one) { return !one->port->is_cabled; });
   return found;
 }
 
 void twice_used(Probe& at) {
-  const auto all = ipv4_locations(at.facts, true);
-  for (auto one = all.begin(); one != all.end(); ++one) {
+  const auto all = cabled_addresses(at.facts);
+  for (size_t i = 0; i < all.size(); ++i) {
     at.looked();
-    for (auto first = all.begin(); first != one; ++first) {
-      at.judge(one->ip().bytes == first->ip().bytes, *one->port, "{} is its address and that of {}", one->ip().text(),
-               end_text(*first->port))
-          .seen(one->value())
-          .seen(first->value())
+    for (size_t j = 0; j < i; ++j) {
+      at.judge(all[i]->ip.bytes == all[j]->ip.bytes, *all[i]->port, "{} is its address and that of {}",
+               all[i]->ip.text(), end_text(*all[j]->port))
+          .seen(all[i]->value())
+          .seen(all[j]->value())
           .advise("give one of them another address; `ringbolt plan` has some");
     }
   }
 }
 
-/// Two interfaces of a machine in one subnet, at least one of them at a cable.
+/// Two interfaces of a machine in one subnet, at least one of them at a cable. Of two cables the later one is told.
 void shared_subnets(Probe& at) {
-  const auto all = ipv4_locations(at.facts, false);
-  for (const Location& one : all) {
-    for (const Location& other : all) {
-      const bool is_told_there = other.port->is_cabled && &other > &one;
-      const bool is_near = one.port->host == other.port->host && one.port != other.port && !is_told_there;
-      const bool is_shared = !other.ip().is_link_local() && one.ip().shares_subnet(other.ip());
-      at.given(one.port->is_cabled)
-          .judge(is_near && is_shared && one.ip().bytes != other.ip().bytes, *one.port,
-                 "it and {} are in one subnet, {}", other.port->name, one.ip().text_with_prefix())
-          .seen(one.value())
-          .seen(other.value())
+  for (const Address* one : cabled_addresses(at.facts)) {
+    bool is_later = false;
+    for (const Address* other : at.facts.ipv4_addresses) {
+      is_later = is_later || other == one;
+      const bool is_told_there = other->port->is_cabled && is_later;
+      const bool is_near = one->port->host == other->port->host && one->port != other->port && !is_told_there;
+      const bool is_shared = !other->ip.is_link_local() && one->ip.shares_subnet(other->ip);
+      at.judge(is_near && is_shared && one->ip.bytes != other->ip.bytes, *one->port, "it and {} are in one subnet, {}",
+               other->port->name, one->ip.text_with_prefix())
+          .seen(one->value())
+          .seen(other->value())
           .advise(
               "give each cable a subnet of its own; `ringbolt plan` has one for each. Each also answers ARP for the "
               "other unless net.ipv4.conf.all.arp_ignore is 1");
@@ -137,8 +122,7 @@ void shared_subnets(Probe& at) {
 
 constexpr Check kAddressChecks[] = {
     {"bridge-owns-port", kError, kAll, "a port belongs to a bridge and has no address of its own",
-     "its GID has no IPv4: the change to RTR fails with EINVAL, and a ring through bridges is a storm",
-     "interfaces|ifconfig -a",
+     "its GID has no IPv4: the change to RTR fails with EINVAL, and a ring through bridges is a storm", kPortSources,
      [](Probe& at, const Netdev& port) {
        const Judgement told = at.judge(!port.master.empty() && port.ipv4() == nullptr, port,
                                        "it belongs to {}, and has no address of its own", port.master);
@@ -151,9 +135,9 @@ constexpr Check kAddressChecks[] = {
        }
      }},
     {"mtu-differs", kError, kAll, "the ends of a cable have different MTUs",
-     "what is longer than the smaller one never arrives, without an error", "interfaces|ifconfig -a", differing_mtus},
+     "what is longer than the smaller one never arrives, without an error", kPortSources, differing_mtus},
     {"mtu-small", kWarning, kAll, "a fast cable has a small MTU",
-     "the path MTU of RDMA is 1024, and every byte costs four times the packets", "interfaces|ifconfig -a",
+     "the path MTU of RDMA is 1024, and every byte costs four times the packets", kPortSources,
      [](Probe& at, const Netdev& port) {
        constexpr uint64_t kFastMbps = 20'000;
        constexpr uint64_t kLeast = 4200;  // a packet of 4096 bytes of RoCEv2 with its headers
@@ -171,37 +155,36 @@ constexpr Check kAddressChecks[] = {
        }
      }},
     {"address-missing", kError, kAll, "an end of a cable has no IPv4 address",
-     "its RDMA port has no IPv4 GID, and nobody can connect to it", "ip -o address|ifconfig -a",
+     "its RDMA port has no IPv4 GID, and nobody can connect to it", kAddressSources,
      [](Probe& at, const Link& link) {
        for (const Netdev* end : {link.a, link.b}) {
          missing_address(at, link, *end);
        }
      }},
     {"address-twice", kError, kAll, "two ports have one address", "whoever asks for it gets the one or the other",
-     "ip -o address|ifconfig -a", twice_used},
+     kAddressSources, twice_used},
     {"subnets-differ", kError, kAll, "the ends of a cable are in different subnets",
-     "the change to RTR fails with ETIMEDOUT: the peer's GID is not on this cable", "ip -o address|ifconfig -a",
-     differing_subnets},
+     "the change to RTR fails with ETIMEDOUT: the peer's GID is not on this cable", kAddressSources, differing_subnets},
     {"subnet-shared", kError, kAll, "two interfaces of a machine are in one subnet",
-     "the kernel sends by the first one: traffic takes the wrong cable", "ip -o address|ifconfig -a", shared_subnets},
+     "the kernel sends by the first one: traffic takes the wrong cable", kAddressSources, shared_subnets},
     {"address-duplicate", kWarning, kAll, "the kernel found an address in use elsewhere",
-     "it is not used, and its GID is missing", "ip -o address|ifconfig -a",
+     "it is not used, and its GID is missing", kAddressSources,
      [](Probe& at, const Netdev& port) {
        for (const Address& one : port.addresses) {
          const Judgement told =
              at.judge(one.is_duplicate, port, "{} is somebody else's, too: it is not used", one.ip.text())
-                 .seen(port.value(one));
+                 .seen(one.value());
          if (!port.host->is_mac) {
            told.step("ip address del {0} dev {1}", "ip address add {0} dev {1}", one.ip.text_with_prefix(), port.name);
          }
        }
      }},
     {"address-automatic", kWarning, kAll, "a cable has addresses of 169.254.0.0/16",
-     "all cables are then one subnet to NCCL and to the kernel, and addresses change", "ip -o address|ifconfig -a",
+     "all cables are then one subnet to NCCL and to the kernel, and addresses change", kAddressSources,
      [](Probe& at) {
-       for (const Location& one : ipv4_locations(at.facts, true)) {
-         at.judge(one.ip().ipv4() >> 16U == 0xa9feU, *one.port, "its address {} was made up by itself", one.ip().text())
-             .seen(one.value())
+       for (const Address* one : cabled_addresses(at.facts)) {
+         at.judge(one->ip.ipv4() >> 16U == 0xa9feU, *one->port, "its address {} was made up by itself", one->ip.text())
+             .seen(one->value())
              .advise("give each cable a subnet of its own; `ringbolt plan` has one for each");
        }
      }},

@@ -103,7 +103,7 @@ void judge_counts(Probe& at, const Netdev& port, std::initializer_list<const cha
 
 constexpr Check kCableChecks[] = {
     {"port-off", kError, kAll, "an interface that should carry a cable is switched off",
-     "the port at the other end sees no cable either", "interfaces|ifconfig -a",
+     "the port at the other end sees no cable either", kPortSources,
      [](Probe& at, const Netdev& port) {
        at.given(port.is_up && is_wanted(at.facts, port))
            .judge(port.is_up == false, port, "the interface is switched off")
@@ -111,7 +111,7 @@ constexpr Check kCableChecks[] = {
            .set_port(port, "up", "down");
      }},
     {"cable-unplugged", kError, kAll, "a port with an address, or of the plan, has no carrier",
-     "what is addressed to it waits until it times out, or goes another way", "interfaces|ifconfig -a",
+     "what is addressed to it waits until it times out, or goes another way", kPortSources,
      [](Probe& at, const Netdev& port) {
        const bool is_on = port.is_up.value_or(false) && is_wanted(at.facts, port) && !is_other_off(at.facts, port);
        const Judgement told =

@@ -190,6 +190,11 @@ struct Check {
   Look look;
 };
 
+// What they read, on either system.
+inline constexpr std::string_view kPortSources = "interfaces|ifconfig -a";
+inline constexpr std::string_view kAddressSources = "ip -o address|ifconfig -a";
+inline constexpr std::string_view kDeviceSources = "devices|ibv_devinfo -v";
+
 // By subject, causes before consequences, also in this order.
 std::span<const Check> cluster_checks();
 std::span<const Check> cable_checks();

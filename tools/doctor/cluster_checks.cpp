@@ -153,7 +153,7 @@ constexpr Check kClusterChecks[] = {
     {"hostfile-device-unknown", kError, kAll, "the hostfile names a device that is not there",
      "JACCL takes devices by their exact names, and fails at the start", "", unknown_devices},
     {"hostfile-address-unknown", kError, kAll, "the hostfile names an address that its host has not",
-     "ranks wait for each other at an address where nobody listens", "ip -o address|ifconfig -a", unknown_addresses},
+     "ranks wait for each other at an address where nobody listens", kAddressSources, unknown_addresses},
     {"hostfile-odd", kWarning, kAll, "the hostfile contradicts itself",
      "a ring in another order than its cables makes groups of one, each of which succeeds", "", odd_hostfiles},
 };

@@ -52,9 +52,7 @@ Value Netdev::file(std::string_view file) const {
                       : host->file(std::string("/sys/class/net/").append(name).append("/").append(file));
 }
 
-Value Netdev::value(const Address& address) const {
-  return host->line_of(host->is_mac ? "ifconfig -a" : "ip -o address", address.line);
-}
+Value Address::value() const { return port->host->line_of(port->host->is_mac ? "ifconfig -a" : "ip -o address", line); }
 
 Value Device::file(std::string_view file) const { return host->file(std::string(folder).append("/").append(file)); }
 
@@ -98,11 +96,17 @@ std::unique_ptr<const Facts> facts_of(Recording recording) {
   std::ranges::for_each(facts->hosts, read);  // which stay where they are from here on
   find_links(*facts);
   auto& [hosts, ports, devices, links] = facts->judged;
-  for (const Host& host : facts->hosts) {
+  for (Host& host : facts->hosts) {
     hosts.push_back(&host);
-    for (const Netdev& one : host.netdevs) {
-      if (one.is_cabled) {
-        ports.push_back(&one);
+    for (Netdev& port : host.netdevs) {
+      if (port.is_cabled) {
+        ports.push_back(&port);
+      }
+      for (Address& one : port.addresses) {
+        one.port = &port;
+        if (one.ip.is_ipv4()) {
+          facts->ipv4_addresses.push_back(&one);
+        }
       }
     }
     for (const Device& one : host.devices) {

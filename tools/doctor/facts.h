@@ -19,6 +19,7 @@
 namespace ringbolt::tools::doctor {
 
 struct Host;
+struct Netdev;
 
 // For all who take texts apart.
 std::vector<std::string_view> lines_of(std::string_view text);
@@ -57,8 +58,12 @@ struct Value {
 
 struct Address {
   cluster::IpAddress ip;
-  std::string line;           ///< as it was read
-  bool is_duplicate = false;  ///< the kernel found it elsewhere
+  std::string line;              ///< as it was read
+  bool is_duplicate = false;     ///< the kernel found it elsewhere
+  const Netdev* port = nullptr;  ///< on which it lies
+
+  /// The line that shows it.
+  Value value() const;
 };
 
 struct Netdev {
@@ -86,8 +91,6 @@ struct Netdev {
   }
   /// What the kernel says of it: a file of its folder in sysfs; on a Mac the line of ifconfig.
   Value file(std::string_view name) const;
-  /// The line that shows an address.
-  Value value(const Address& address) const;
 };
 
 struct Gid {
@@ -200,6 +203,7 @@ struct Facts {
   std::optional<cluster::Cluster> plan = {};
   bool is_emulated = false;      ///< the nodes share a machine's memory: there are no interfaces between them
   std::string plan_source = {};  ///< of the reading that the plan is from
+  std::vector<const Address*> ipv4_addresses = {};
   /// What checks go over: machines, ports that are cabled, devices, cables.
   std::tuple<std::vector<const Host*>, std::vector<const Netdev*>, std::vector<const Device*>, std::vector<const Link*>>
       judged = {};

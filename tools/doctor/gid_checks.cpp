@@ -27,7 +27,7 @@ void stale_gid(Probe& at, const Device& device) {
     at.judge(!port->has_ip(*gid->ip), device, "its GID is {}, and {} has {}", gid->ip->text(), port->name,
              port->ipv4()->ip.text())
         .gid(device, *gid)
-        .seen(port->value(*port->ipv4()))
+        .seen(port->ipv4()->value())
         .advise("switch the interface off and on; programs that run keep the old one");
   }
 }
@@ -81,7 +81,7 @@ void wrong_pins(Probe& at, const Host& host, const char* name) {
 
 constexpr Check kGidChecks[] = {
     {"gid-table-empty", kError, kAll, "a port's GID table is empty", "the change to RTR fails with ENODATA or EINVAL",
-     "devices|ibv_devinfo -v",
+     kDeviceSources,
      [](Probe& at, const Device& device) {
        at.given(is_used_roce(at.facts, device))
            .judge(device.gids.empty(), device, "its GID table is empty")
@@ -89,7 +89,7 @@ constexpr Check kGidChecks[] = {
            .advise("switch the interface off and on; in a container, let the device be in its network namespace");
      }},
     {"gid-missing", kError, kAll, "no GID of a port is an IPv4 address of RoCE v2",
-     "peers look for one, and take a link-local one or none", "devices|ibv_devinfo -v",
+     "peers look for one, and take a link-local one or none", kDeviceSources,
      [](Probe& at, const Device& device) {
        const Judgement told = at.given(is_used_roce(at.facts, device) && !device.gids.empty())
                                   .judge(device.ipv4_gid() == nullptr, device, "no RoCE v2 GID is an IPv4 address");
@@ -102,9 +102,9 @@ constexpr Check kGidChecks[] = {
        }
      }},
     {"gid-stale", kError, kAll, "a GID is an address that the interface does not have any more",
-     "the peer answers to nobody", "devices|ibv_devinfo -v", stale_gid},
+     "the peer answers to nobody", kDeviceSources, stale_gid},
     {"gid-pinned-wrong", kError, kAll, "a variable pins a GID index that is empty, link-local or RoCE v1",
-     "connecting fails on this machine alone, or hangs", "devices|ibv_devinfo -v",
+     "connecting fails on this machine alone, or hangs", kDeviceSources,
      [](Probe& at, const Host& host) {
        for (const char* name :
             {"NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX", "MC_GID_INDEX", "GGML_RDMA_GID", "NVSHMEM_IB_GID_INDEX"}) {
@@ -112,8 +112,7 @@ constexpr Check kGidChecks[] = {
        }
      }},
     {"gid-index-differs", kWarning, kAll, "the IPv4 GID is not at the same index everywhere",
-     "an index that is pinned for all fails on some, and moves after a reboot", "devices|ibv_devinfo -v",
-     differing_indices},
+     "an index that is pinned for all fails on some, and moves after a reboot", kDeviceSources, differing_indices},
     {"rdma-cm-version-1", kWarning, kLinux, "rdma_cm connects by RoCE v1",
      "v1 passes no router, and peers that speak v2 don't answer", "devices",
      [](Probe& at, const Host& host) {

@@ -52,7 +52,7 @@ constexpr Check kHardwareChecks[] = {
        }
      }},
     {"rdma-port-down", kError, kAll, "an RDMA port is not active though its interface is",
-     "queue pairs can't be connected", "devices|ibv_devinfo -v",
+     "queue pairs can't be connected", kDeviceSources,
      [](Probe& at, const Device& device) {
        const Netdev* port = device.host->netdev(device.netdev);
        const bool is_up = port != nullptr && port->has_carrier.value_or(false) && port->is_up.value_or(false);

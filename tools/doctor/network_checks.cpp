@@ -167,7 +167,7 @@ void stolen_routes(Probe& at, const Netdev& port) {
     at.judge(is_narrower && own->ip.shares_subnet(*to) && !is_of_other && to->ipv4() != own->ip.ipv4(), port,
              "what is for {} leaves by {}", word_at(line, 0), dev)
         .seen("ip route", line)
-        .seen(port.value(*own))
+        .seen(own->value())
         .advise("take that route away, or the VPN that made it: ip route del {} dev {}", word_at(line, 0), dev);
   }
 }

@@ -156,7 +156,7 @@ constexpr Check kVariableChecks[] = {
          at.given(!length.empty())
              .judge(number_of(length) != bits, port, "its subnet is a /{}, {} says {}", bits, name, length)
              .variable(name)
-             .seen(port.value(*address))
+             .seen(address->value())
              .step(By::shell, "export {0}={1}", "export {0}={2}", name, bits, shell_quoted(std::string(length)));
        }
      }},
