@@ -198,7 +198,8 @@ void judge_alike(Probe& at, const char* object, Value (*value)(const Host&), con
     } else if (own) {
       const Value other = value(*first);
       at.given(own)
-          .judge(own.text != other.text, {*host, object}, "{} here, {} on {}", own.text, other.text, first->name)
+          .judge(own.text != other.text, {*host, object}, "{} here, {} on {}", fmt::join(words_of(own.text), " "),
+                 fmt::join(words_of(other.text), " "), first->name)
           .seen(other)
           .advise("{}", advice);
     }

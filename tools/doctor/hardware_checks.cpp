@@ -59,7 +59,8 @@ constexpr Check kHardwareChecks[] = {
        const bool is_wanted = at.facts.is_emulated || (is_up && port->ipv4() != nullptr);
        at.given(!device.state.empty() && is_wanted && !device.is_infiniband())
            .judge(!device.is_active(), device, "the port is {}", device.state)
-           .seen(device.host->is_mac ? "ibv_devinfo -v" : device.folder + "/state", device.state)
+           .seen(device.host->is_mac ? device.host->line_of("ibv_devinfo -v", "state: " + device.state)
+                                     : device.file("state"))
            .advise("{}", at.facts.is_emulated
                              ? "look with `ringbolt status` which cable is cut"
                              : "switch the interface off and on: ip link set IF down; ip link set IF up");

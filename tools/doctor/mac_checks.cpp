@@ -8,13 +8,6 @@ namespace {
 
 constexpr const char* kProfiler = "system_profiler SPThunderboltDataType";
 
-/// "KEY: VALUE"
-std::string_view value_in(const Value& line) {
-  return trimmed(line.text.substr(std::min(line.text.find(':') + 1, line.text.size())));
-}
-
-Value build_of(const Host& host) { return host.line_of("sw_vers", value_in(host.line("sw_vers", "BuildVersion"))); }
-
 bool has_thunderbolt_5(const Host& host) {
   const std::string_view text = host.text(kProfiler);
   return contains(text, "80 Gb/s") || contains(text, "120 Gb/s");
@@ -23,8 +16,8 @@ bool has_thunderbolt_5(const Host& host) {
 constexpr Check kMacChecks[] = {
     {"mac-system-old", kError, kMac, "macOS is older than 26.2", "there is no RDMA over Thunderbolt", "sw_vers",
      [](Probe& at, const Host& host) {
-       const Value line = host.line("sw_vers", "ProductVersion");
-       const std::string_view version = value_in(line);
+       const Value line = host.line("sw_vers", "ProductVersion");  // "ProductVersion:		26.2"
+       const std::string_view version = word_at(line.text, 1);
        at.given(line, !version.empty())
            .judge(is_older(version, 26, 2), {host, "macOS"},
                   "macOS {} has no RDMA over Thunderbolt: it begins with 26.2", version)
@@ -63,7 +56,11 @@ constexpr Check kMacChecks[] = {
      }},
     {"mac-systems-differ", kWarning, kMac, "the Macs run different builds of macOS",
      "RDMA between different builds fails in ways that nothing tells of", "sw_vers",
-     [](Probe& at) { judge_alike(at, "macOS", build_of, "update all of them to one build"); }},
+     [](Probe& at) {
+       judge_alike(
+           at, "macOS", [](const Host& host) { return host.line("sw_vers", "BuildVersion"); },
+           "update all of them to one build");
+     }},
     {"mac-gid-index", kError, kMac, "the IPv4 GID is not at index 1",
      "JACCL takes index 1 without looking: its change to RTR fails with EINVAL", "ibv_devinfo -v",
      [](Probe& at, const Device& device) {
