@@ -97,9 +97,9 @@ void blocked_input(Probe& at, const Netdev& port) {
     const Judgement told = at.given(was_read)
                                .judge(!line.empty(), port, "the firewall keeps out what comes in over this cable")
                                .seen(rules.source, line);
-    if (told && rules.source == "iptables -S") {
+    if (rules.source == "iptables -S") {
       told.step("iptables -I INPUT -i {0} -j ACCEPT", "iptables -D INPUT -i {0} -j ACCEPT", port.name);
-    } else if (told && rules.chain.find_first_of("'\"$`;|&<>") == std::string::npos) {
+    } else if (rules.chain.find_first_of("'\"$`;|&<>") == std::string::npos) {
       told.step("nft insert rule {0} iifname {1} accept",
                 "nft delete rule {0} handle $(nft -a list chain {0} | sed -n 's/.*iifname \"{1}\" accept # handle "
                 "//p' | head -n 1)",
