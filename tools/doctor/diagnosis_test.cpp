@@ -41,12 +41,7 @@ void edit(Recording& recording, Reading*& now, const std::string& line) {
   const std::string rest = line.substr(1);
   if (line.starts_with("@ ")) {
     const size_t space = line.find(' ', 2);
-    const std::string host = line.substr(2, space - 2);
-    const std::string source = line.substr(space + 1);
-    if (recording.find(host, source) == nullptr) {
-      recording.put({host, source});
-    }
-    now = const_cast<Reading*>(recording.find(host, source));
+    now = &recording.at(line.substr(2, space - 2), line.substr(space + 1));
     return;
   }
   ASSERT_NE(now, nullptr) << line;

@@ -1,6 +1,6 @@
 // `ringbolt doctor`: reads machines, judges what was read, and mends one thing where it is told to.
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <string>
 
 #include <fmt/format.h>
@@ -18,7 +18,6 @@
 namespace ringbolt::tools {
 namespace {
 
-using doctor::By;
 using doctor::Diagnosis;
 using doctor::Facts;
 using doctor::Finding;
@@ -38,14 +37,7 @@ void refuse_unknown_check(const std::string& id) {
 }
 
 /// Errors and warnings; notes are no problem.
-bool is_problem(const Diagnosis& diagnosis) {
-  for (const Finding& one : diagnosis.findings) {
-    if (one.check->severity != doctor::Severity::note) {
-      return true;
-    }
-  }
-  return false;
-}
+bool is_problem(const Finding& finding) { return finding.check->severity != doctor::Severity::note; }
 
 bool is_agreed(bool is_yes) {
   if (is_yes) {
@@ -57,34 +49,21 @@ bool is_agreed(bool is_yes) {
   return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-/// One finding: the commands are shown first. Returns whether it was mended.
+/// One finding, which is shown first, with its commands. Returns whether it was mended.
 bool mend(const doctor::Scope& scope, const Finding& finding, bool is_yes) {
-  fmt::print("{}: {}{}{}\n", finding.check->id, finding.object, finding.message.empty() ? "" : ": ", finding.message);
-  bool can_do = !finding.mend.empty();
-  for (const Step& step : finding.mend) {
-    fmt::print("  mend: {}\n", doctor::step_text(step));
-    can_do = can_do && step.by != By::shell;
-  }
-  for (const Step& step : finding.undo) {
-    fmt::print("  undo: {}\n", doctor::step_text(step));
-  }
-  if (!finding.advice.empty()) {
-    fmt::print("  do: {}\n", finding.advice);
-  }
-  if (!can_do) {
-    fmt::print("  nothing was done: {}\n",
-               finding.mend.empty() ? "no command mends this"
-                                    : "it is for the shell, or the script, that your programs are started from");
-    return false;
-  }
-  if (!is_agreed(is_yes)) {
-    fmt::print("  nothing was done\n");
+  fmt::print("{}", doctor::finding_text(finding));
+  const bool is_shells = std::ranges::find(finding.mend, doctor::By::shell, &Step::by) != finding.mend.end();
+  const char* obstacle = finding.mend.empty() ? ": no command mends this"
+                         : is_shells ? ": it is for the shell, or the script, that your programs are started from"
+                                     : "";
+  if (*obstacle != '\0' || !is_agreed(is_yes)) {
+    fmt::print("   nothing was done{}\n", obstacle);
     return false;
   }
   for (const Step& step : finding.mend) {
     doctor::carry_out(scope, step);
   }
-  fmt::print("  done\n");
+  fmt::print("   done\n");
   return true;
 }
 
@@ -109,9 +88,7 @@ doctor::Recording recording_of(const DoctorOptions& options, const doctor::Scope
   }
   doctor::Recording recording = doctor::load_recording(options.from);
   if (!scope.hosts.empty()) {
-    for (doctor::Reading& one : doctor::plan_in(scope).readings) {
-      recording.put(std::move(one));
-    }
+    recording.put_all(doctor::plan_in(scope));
   }
   return recording;
 }
@@ -148,7 +125,7 @@ int doctor_run(const DoctorOptions& options) {
   if (options.html_path != "-" && options.bundle_path != "-") {
     fmt::print("{}", options.is_json ? doctor::report_json(*facts, diagnosis) : doctor::report_text(*facts, diagnosis));
   }
-  return is_problem(diagnosis) ? kFoundProblem : kOk;
+  return std::ranges::any_of(diagnosis.findings, is_problem) ? kFoundProblem : kOk;
 }
 
 }  // namespace ringbolt::tools

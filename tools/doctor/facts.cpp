@@ -9,6 +9,20 @@
 namespace ringbolt::tools::doctor {
 namespace {
 
+std::string_view value_in(const Host::Texts& texts, std::string_view key) {
+  const auto found = texts.find(key);
+  return found == texts.end() ? std::string_view() : std::string_view(found->second);
+}
+
+/// Lines KEY, mark, VALUE. Of a key that comes again the last one counts.
+void add_pairs(Host::Texts& to, std::string_view text, std::string_view mark) {
+  for (const std::string_view line : lines_of(text)) {
+    if (const size_t at = line.find(mark); at != std::string_view::npos) {
+      to.insert_or_assign(std::string(line.substr(0, at)), std::string(line.substr(at + mark.size())));
+    }
+  }
+}
+
 /// PATH:LINE, of which a file may have several. Paths that are asked for hold no colon.
 void add_files(Host& host, std::string_view text) {
   for (const std::string_view line : lines_of(text)) {
@@ -20,56 +34,45 @@ void add_files(Host& host, std::string_view text) {
   }
 }
 
-void add_links(Host& host, std::string_view text) {
-  for (const std::string_view line : lines_of(text)) {
-    if (const size_t arrow = line.find(" -> "); arrow != std::string_view::npos) {
-      host.links[std::string(line.substr(0, arrow))] = std::string(line.substr(arrow + 4));
-    }
+void read(Host& host) {
+  host.is_mac = trimmed(host.text("uname")) == "Darwin";
+  for (const char* part : {"interfaces", "devices", "thunderbolt", "system"}) {
+    add_files(host, host.text(part));
   }
+  add_pairs(host.links, host.text("links"), " -> ");
+  add_pairs(host.links, host.text("sleep"), " -> ");
+  add_pairs(host.environment, host.text("environment"), "=");
+  host.is_mac ? read_mac(host) : read_linux(host);
 }
 
 }  // namespace
 
-const Address* Netdev::ipv4() const {
-  const auto found = std::ranges::find_if(addresses, [](const Address& one) { return one.ip.is_ipv4(); });
-  return found == addresses.end() ? nullptr : &*found;
+Value Netdev::file(std::string_view file) const {
+  return host->is_mac ? host->line("ifconfig -a", name + ": flags")
+                      : host->file(std::string("/sys/class/net/").append(name).append("/").append(file));
 }
 
-const Gid* Device::ipv4_gid() const {
-  const auto found = std::ranges::find_if(gids, [](const Gid& one) { return one.is_ipv4() && one.is_v2(); });
-  return found == gids.end() ? nullptr : &*found;
-}
+Value Address::value() const { return port->host->line_of(port->host->is_mac ? "ifconfig -a" : "ip -o address", line); }
+
+Value Device::file(std::string_view file) const { return host->file(std::string(folder).append("/").append(file)); }
 
 std::string_view Host::text(std::string_view source) const {
   const Reading* found = recording->find(name, source);
   return found == nullptr ? std::string_view() : std::string_view(found->text);
 }
 
-std::string_view Host::file(std::string_view path) const {
-  const auto found = files.find(path);
-  return found == files.end() ? std::string_view() : std::string_view(found->second);
+std::string_view Host::problem(std::string_view source) const {
+  const Reading* found = recording->find(name, source);
+  return found == nullptr ? std::string_view() : std::string_view(found->problem);
 }
 
-uint64_t Host::number(std::string_view path) const { return number_of(file(path)); }
+Value Host::file(std::string_view path) const { return line_of(path, value_in(files, path)); }
 
-const std::string* Host::variable(std::string_view wanted) const {
-  const auto found = environment.find(wanted);
-  return found == environment.end() || found->second.empty() ? nullptr : &found->second;
-}
+std::string_view Host::variable(std::string_view wanted) const { return value_in(environment, wanted); }
 
-const Netdev* Host::netdev(std::string_view wanted) const {
-  const auto found = std::ranges::find(netdevs, wanted, &Netdev::name);
-  return found == netdevs.end() ? nullptr : &*found;
-}
-
-const Device* Host::device(std::string_view wanted) const {
-  const auto found = std::ranges::find(devices, wanted, &Device::name);
-  return found == devices.end() ? nullptr : &*found;
-}
-
-const Device* Host::device_on(std::string_view netdev) const {
-  const auto found = std::ranges::find(devices, netdev, &Device::netdev);
-  return found == devices.end() ? nullptr : &*found;
+Host::Range Host::files_below(std::string_view folder) const {
+  const auto begin = files.lower_bound(folder);
+  return {begin, std::find_if(begin, files.end(), [&](const auto& one) { return !one.first.starts_with(folder); })};
 }
 
 const Host* Facts::host_of_node(uint32_t node) const {
@@ -77,35 +80,42 @@ const Host* Facts::host_of_node(uint32_t node) const {
     return nullptr;
   }
   const cluster::Node& one = plan->nodes[node];
-  for (const std::string& name : {one.name, one.host}) {
-    const auto found = std::ranges::find(hosts, name, &Host::name);
-    if (!name.empty() && found != hosts.end()) {
-      return &*found;
-    }
-  }
-  return nullptr;
+  const auto by_name = [&](const std::string& name) {
+    return first_of(hosts, [&](const Host& host) { return !name.empty() && host.name == name; });
+  };
+  const Host* found = by_name(one.name);
+  return found != nullptr ? found : by_name(one.host);
 }
 
 std::unique_ptr<const Facts> facts_of(Recording recording) {
   auto facts = std::make_unique<Facts>();
   facts->recording = std::move(recording);
   for (const std::string& name : facts->recording.hosts()) {
-    Host& host = facts->hosts.emplace_back(Host{name});
-    host.recording = &facts->recording;
-    host.is_mac = trimmed(host.text("uname")) == "Darwin";
-    for (const char* part : {"interfaces", "devices", "thunderbolt", "system"}) {
-      add_files(host, host.text(part));
-    }
-    add_links(host, host.text("links"));
-    add_links(host, host.text("sleep"));
-    for (const std::string_view line : lines_of(host.text("environment"))) {
-      if (const size_t equals = line.find('='); equals != std::string_view::npos) {
-        host.environment[std::string(line.substr(0, equals))] = std::string(line.substr(equals + 1));
+    facts->hosts.emplace_back(Host{name, &facts->recording});
+  }
+  std::ranges::for_each(facts->hosts, read);  // which stay where they are from here on
+  find_links(*facts);
+  auto& [hosts, ports, devices, links] = facts->judged;
+  for (Host& host : facts->hosts) {
+    hosts.push_back(&host);
+    for (Netdev& port : host.netdevs) {
+      if (port.is_cabled) {
+        ports.push_back(&port);
+      }
+      for (Address& one : port.addresses) {
+        one.port = &port;
+        if (one.ip.is_ipv4()) {
+          facts->ipv4_addresses.push_back(&one);
+        }
       }
     }
-    host.is_mac ? read_mac(host) : read_linux(host);
+    for (const Device& one : host.devices) {
+      devices.push_back(&one);
+    }
   }
-  find_links(*facts);
+  for (const Link& one : facts->links) {
+    links.push_back(&one);
+  }
   return facts;
 }
 
@@ -140,6 +150,17 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
+std::string_view word_at(std::string_view line, size_t index) {
+  const auto words = words_of(line);
+  return index < words.size() ? words[index] : "";
+}
+
+std::string_view word_after(std::string_view line, std::string_view mark) {
+  const auto words = words_of(line);
+  const auto at = std::ranges::find(words, mark);
+  return at == words.end() || at + 1 == words.end() ? "" : at[1];
+}
+
 uint64_t number_of(std::string_view text) {
   text = trimmed(text);
   const int base = text.starts_with("0x") ? 16 : 10;
@@ -149,27 +170,22 @@ uint64_t number_of(std::string_view text) {
   return error == std::errc::result_out_of_range ? UINT64_MAX : error == std::errc{} ? value : 0;
 }
 
+bool is_digits(std::string_view text) { return text.find_first_not_of("0123456789") == std::string_view::npos; }
+
 std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
 }
 
 bool contains(std::string_view text, std::string_view part) {
-  return std::search(text.begin(), text.end(), part.begin(), part.end(),
-                     [](char a, char b) {
-                       return std::tolower(static_cast<unsigned char>(a)) ==
-                              std::tolower(static_cast<unsigned char>(b));
-                     }) != text.end() ||
-         part.empty();
+  const auto is_same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  return part.empty() || std::search(text.begin(), text.end(), part.begin(), part.end(), is_same) != text.end();
 }
 
 std::string_view line_with(std::string_view text, std::string_view part) {
-  for (const std::string_view line : lines_of(text)) {
-    if (contains(line, part)) {
-      return line;
-    }
-  }
-  return "";
+  const auto lines = lines_of(text);
+  const auto found = std::ranges::find_if(lines, [&](std::string_view line) { return contains(line, part); });
+  return found == lines.end() ? "" : *found;
 }
 
 }  // namespace ringbolt::tools::doctor

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -40,21 +39,19 @@ struct Targets {
   Recording known;
 };
 
-Launch local_shell(std::vector<std::string> parts, std::vector<std::string> environment) {
-  Launch launch;
-  launch.command = {"/bin/sh", "-s", "--"};
-  std::ranges::move(parts, std::back_inserter(launch.command));
-  launch.environment = std::move(environment);
-  return launch;
-}
-
-Launch local_root_shell(std::vector<std::string> environment) {
-  Launch launch = local_shell({}, std::move(environment));
-  launch.command = {"/bin/sh", "-e"};
+/// A shell of this machine, which reads these parts of look.sh (none: all).
+Target local(const std::string& name, const std::vector<std::string>& parts, const NodeEnvironment& changes) {
+  Launch shell;
+  shell.command = {"/bin/sh", "-s", "--"};
+  shell.command.insert(shell.command.end(), parts.begin(), parts.end());
+  shell.environment = merged_environment(changes);
+  shell.netns = changes.netns;
+  Launch root_shell = shell;
+  root_shell.command = {"/bin/sh", "-e"};
   if (::geteuid() != 0) {
-    launch.command.insert(launch.command.begin(), {"sudo", "-n"});
+    root_shell.command.insert(root_shell.command.begin(), {"sudo", "-n"});
   }
-  return launch;
+  return {name, std::move(shell), std::move(root_shell)};
 }
 
 /// Where commands find the Ringbolt that runs.
@@ -62,8 +59,7 @@ Target this_machine() {
   const char* path = std::getenv("PATH");
   NodeEnvironment changes;
   changes.set.push_back({"PATH", fmt::format("{}/bin:{}", own_prefix(), path == nullptr ? "/usr/bin:/bin" : path)});
-  const std::vector<std::string> environment = merged_environment(changes);
-  return {kThisMachine, local_shell({}, environment), local_root_shell(environment)};
+  return local(kThisMachine, {}, changes);
 }
 
 Target remote(const std::string& name, const std::string& host) {
@@ -91,34 +87,31 @@ Targets hosts_in(const std::string& hosts) {
 }
 
 /// The nodes of a cluster that is up. Emulated ones share a machine, of which they see their devices alone.
-Targets nodes_in(const std::string& name) {
-  Targets found;
-  LiveCluster live = open_cluster(name);
-  if (live.is_remote()) {
-    for (const cluster::Node& node : live.model.nodes) {
-      found.targets.push_back(remote(node.name, host_of(node)));
-    }
-  } else {
-    const bool is_netns = live.model.kind == cluster::Kind::netns;
-    const std::vector<std::string> parts =
-        is_netns ? std::vector<std::string>{"interfaces", "firewall", "environment", "neighbours"}
-                 : std::vector<std::string>{"devices", "environment"};
-    for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
-      const NodeEnvironment environment = node_environment(live, node);
-      Target target{live.model.nodes[node].name, local_shell(parts, merged_environment(environment)),
-                    local_root_shell(merged_environment(environment))};
-      target.shell.netns = target.root_shell.netns = environment.netns;
-      found.targets.push_back(std::move(target));
-    }
+std::vector<Target> nodes_of(const LiveCluster& live) {
+  const bool is_netns = live.model.kind == cluster::Kind::netns;
+  const std::vector<std::string> parts =
+      is_netns ? std::vector<std::string>{"interfaces", "firewall", "environment", "neighbours"}
+               : std::vector<std::string>{"devices", "environment"};
+  std::vector<Target> found;
+  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
+    const cluster::Node& one = live.model.nodes[node];
+    found.push_back(live.is_remote() ? remote(one.name, host_of(one))
+                                     : local(one.name, parts, node_environment(live, node)));
   }
+  return found;
+}
+
+Targets cluster_targets(const std::string& name) {
+  const LiveCluster live = open_cluster(name);
+  Targets found{nodes_of(live), {}};
   found.known.put({kNoHost, "cluster", cluster::emit_cluster(live.model)});
   found.known.put({kNoHost, "faults", fault::emit_plan(load_faults(live.dir, live.model.name))});
   std::string cut;
   const std::vector<bool> is_up = cables_up(live);
   for (size_t cable = 0; cable < is_up.size(); ++cable) {
     if (!is_up[cable]) {
-      cut += fmt::format("cut {}-{}\n", cluster::end_text(live.model, live.model.cables[cable].a),
-                         cluster::end_text(live.model, live.model.cables[cable].b));
+      const cluster::Cable& one = live.model.cables[cable];
+      cut += fmt::format("cut {}-{}\n", cluster::end_text(live.model, one.a), cluster::end_text(live.model, one.b));
     }
   }
   found.known.put({kNoHost, "cables", std::move(cut)});
@@ -127,7 +120,7 @@ Targets nodes_in(const std::string& name) {
 
 Targets targets_of(const Scope& scope) {
   if (!scope.cluster.empty()) {
-    return nodes_in(scope.cluster);
+    return cluster_targets(scope.cluster);
   }
   if (!scope.hosts.empty()) {
     return hosts_in(scope.hosts);

@@ -43,16 +43,12 @@ void add_interfaces(Host& host) {
       const std::string name(words[0].substr(0, words[0].find(':')));
       now = nullptr;
       if (cluster::is_netdev_name(name) && !name.starts_with("lo")) {
-        now = &host.netdevs.emplace_back(Netdev{name});
+        now = &host.netdevs.emplace_back(Netdev{name, &host});
         now->is_up = contains(line, "<UP") || contains(line, ",UP,");
-        if (const auto mtu = std::ranges::find(words, "mtu"); mtu != words.end() && mtu + 1 != words.end()) {
-          now->mtu = number_of(mtu[1]);
-        }
+        now->mtu = number_of(word_after(line, "mtu"));
       }
     } else if (now != nullptr && words.size() >= 2) {
-      if (words[0] == "ether") {
-        now->mac = words[1];
-      } else if (words[0].starts_with("inet")) {
+      if (words[0].starts_with("inet")) {
         add_address(*now, line, words);
       } else if (words[0] == "status:") {
         now->has_carrier = words[1] == "active";
@@ -68,7 +64,21 @@ void add_interfaces(Host& host) {
   }
 }
 
-/// "hca_id: rdma_en2", and below it "state: PORT_ACTIVE (4)", "GID[  1]: ::ffff:10.0.0.1".
+/// "GID[  1]: ::ffff:10.0.0.1, RoCE v2". Of a Thunderbolt port there are no versions.
+void add_gid(Device& device, std::string_view line) {
+  const size_t colon = line.find("]:");
+  const std::string_view text = colon == std::string_view::npos ? "" : word_at(line.substr(colon + 2), 0);
+  const uint64_t index = number_of(line.substr(line.find('[') + 1));
+  Gid gid{static_cast<uint32_t>(std::min<uint64_t>(index, 65535)), std::string(text.substr(0, text.find(',')))};
+  gid.ip = ip_of_gid(gid.text);
+  gid.type = "RoCE v2";
+  gid.netdev = device.netdev;
+  if (gid.ip) {
+    device.gids.push_back(std::move(gid));
+  }
+}
+
+/// "hca_id: rdma_en2", and below it "state: PORT_ACTIVE (4)" and GIDs.
 void add_devices_of_mac(Host& host) {
   Device* now = nullptr;
   for (const std::string_view line : lines_of(host.text("ibv_devinfo -v"))) {
@@ -79,32 +89,19 @@ void add_devices_of_mac(Host& host) {
     if (words[0] == "hca_id:") {
       now = nullptr;
       if (cluster::is_device_name(words[1])) {
-        now = &host.devices.emplace_back(Device{std::string(words[1])});
+        now = &host.devices.emplace_back(Device{std::string(words[1]), &host});
         now->netdev = now->name.starts_with("rdma_") ? now->name.substr(5) : "";
       }
     } else if (now == nullptr) {
       continue;
     } else if (words[0] == "state:") {
-      now->state = std::string(words[1]);
+      now->state = words[1];
     } else if (words[0] == "link_layer:") {
-      now->link_layer = std::string(words[1]);
+      now->link_layer = words[1];
     } else if (words[0] == "fw_ver:") {
-      now->firmware = std::string(words[1]);
+      now->firmware = words[1];
     } else if (words[0].starts_with("GID[")) {
-      const size_t open = line.find('[');
-      const size_t colon = line.find("]:");
-      const std::string text(colon == std::string_view::npos            ? ""
-                             : words_of(line.substr(colon + 2)).empty() ? ""
-                                                                        : words_of(line.substr(colon + 2)).front());
-      const size_t comma = text.find(',');
-      Gid gid{static_cast<uint32_t>(std::min<uint64_t>(number_of(line.substr(open + 1)), 65535)),
-              text.substr(0, comma)};
-      gid.ip = ip_of_gid(gid.text);
-      gid.type = "RoCE v2";  // of a Thunderbolt port there are no versions
-      gid.netdev = now->netdev;
-      if (gid.ip) {
-        now->gids.push_back(std::move(gid));
-      }
+      add_gid(*now, line);
     }
   }
 }

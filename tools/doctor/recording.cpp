@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 
 #include <fmt/format.h>
 
 #include "cluster/cabling.h"
 #include "cluster/read_file.h"
+#include "doctor/facts.h"
 #include "failure.h"
 
 namespace ringbolt::tools::doctor {
@@ -19,48 +19,55 @@ namespace fs = std::filesystem;
 constexpr size_t kMostBytes = size_t{64} << 20U;
 constexpr std::string_view kFirstLine = "ringbolt-recording 1";
 
-/// The next line of `rest`, without its end.
-std::string_view take_line(std::string_view& rest) {
-  const size_t end = std::min(rest.find('\n'), rest.size());
-  std::string_view line = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
+std::vector<std::string_view> lines_without_ends(std::string_view text) {
+  std::vector<std::string_view> lines = lines_of(text);
+  for (std::string_view& line : lines) {
+    line.remove_suffix(line.ends_with('\r') ? 1 : 0);
+  }
+  return lines;
 }
 
-/// "HOST SOURCE" of a header line; the host "." is `host`.
-std::optional<Reading> header_of(std::string_view words, const std::string& host) {
+/// The reading that a header line "HOST SOURCE" begins, empty; null if it is none. The host "." is `host`.
+Reading* begin_reading(Recording& recording, std::string_view words, const std::string& host) {
   const size_t space = words.find(' ');
   if (space == 0 || space == std::string_view::npos || space + 1 == words.size()) {
-    return std::nullopt;
+    return nullptr;
   }
-  const std::string name(words.substr(0, space));
-  return Reading{name == "." ? host : name, std::string(words.substr(space + 1))};
+  const std::string_view name = words.substr(0, space);
+  Reading& reading = recording.at(name == "." ? host : name, words.substr(space + 1));
+  reading.text.clear();
+  reading.problem.clear();
+  return &reading;
 }
 
+/// How the output of a program begins.
+struct Beginning {
+  std::string_view line;
+  std::string_view source;
+  bool is_whole = false;  ///< of the line
+};
+constexpr Beginning kBeginnings[] = {
+    {"hca_id:", "ibv_devinfo -v"},
+    {"Hardware Port:", "networksetup -listallhardwareports"},
+    {"ProductName:", "sw_vers"},
+    {"ProductVersion:", "sw_vers"},
+    {"System-wide power settings", "pmset -g"},
+    {"Currently in use:", "pmset -g"},
+    {"enabled", "rdma_ctl status", true},
+    {"disabled", "rdma_ctl status", true},
+};
+
 /// Which program's output begins with this line; empty: it goes on with the one before.
-std::string_view source_of(std::string_view line, std::string_view now) {
-  if (line.starts_with("hca_id:")) {
-    return "ibv_devinfo -v";
-  }
+std::string_view source_of(std::string_view line) {
   if (line.find(": flags=") != std::string_view::npos && !line.starts_with(' ') && !line.starts_with('\t')) {
     return "ifconfig -a";
   }
-  if (line.starts_with("Hardware Port:")) {
-    return "networksetup -listallhardwareports";
-  }
-  if (line.starts_with("ProductName:") || (line.starts_with("ProductVersion:") && now != "sw_vers")) {
-    return "sw_vers";
-  }
-  if (line.starts_with("Thunderbolt") && line.ends_with(':')) {
+  if (line.starts_with("Thunderbolt") && line.ends_with(':')) {  // "Thunderbolt/USB4:"
     return "system_profiler SPThunderboltDataType";
   }
-  if (line.starts_with("System-wide power settings") || line.starts_with("Currently in use:")) {
-    return "pmset -g";
-  }
-  if (line == "enabled" || line == "disabled") {
-    return "rdma_ctl status";
-  }
-  return "";
+  const auto found = std::ranges::find_if(
+      kBeginnings, [&](const Beginning& one) { return one.is_whole ? line == one.line : line.starts_with(one.line); });
+  return found == std::end(kBeginnings) ? "" : found->source;
 }
 
 Recording load_text(const std::string& text, const std::string& host) {
@@ -76,12 +83,6 @@ std::string standard_input() {
   return text;
 }
 
-void add_all(Recording& to, Recording from) {
-  for (Reading& one : from.readings) {
-    to.put(std::move(one));
-  }
-}
-
 void add_folder(Recording& to, const fs::path& folder, const std::string& host, int depth) {
   for (const std::string& name : cluster::names_in(folder.string())) {
     const fs::path path = folder / name;
@@ -92,7 +93,7 @@ void add_folder(Recording& to, const fs::path& folder, const std::string& host, 
     if (fs::is_directory(path) && depth == 0) {
       add_folder(to, path, whose, depth + 1);
     } else if (fs::is_regular_file(path)) {
-      add_all(to, load_text(cluster::read_file(path.string(), kMostBytes), whose));
+      to.put_all(load_text(cluster::read_file(path.string(), kMostBytes), whose));
     }
   }
 }
@@ -106,13 +107,20 @@ const Reading* Recording::find(std::string_view host, std::string_view source) c
 }
 
 void Recording::put(Reading reading) {
-  for (Reading& one : readings) {
-    if (one.host == reading.host && one.source == reading.source) {
-      one = std::move(reading);
-      return;
-    }
+  Reading& one = at(reading.host, reading.source);
+  one = std::move(reading);
+}
+
+Reading& Recording::at(std::string_view host, std::string_view source) {
+  const Reading* found = find(host, source);
+  return found != nullptr ? readings[static_cast<size_t>(found - readings.data())]
+                          : readings.emplace_back(Reading{std::string(host), std::string(source)});
+}
+
+void Recording::put_all(Recording other) {
+  for (Reading& one : other.readings) {
+    put(std::move(one));
   }
-  readings.push_back(std::move(reading));
 }
 
 std::vector<std::string> Recording::hosts() const {
@@ -127,31 +135,21 @@ std::vector<std::string> Recording::hosts() const {
 
 Recording parse_recording(std::string_view text, const std::string& host) {
   Recording recording;
-  std::optional<Reading> now;
-  const auto close = [&] {
-    if (now) {
-      recording.put(std::move(*now));
-      now.reset();
-    }
-  };
-  while (!text.empty()) {
-    const std::string_view line = take_line(text);
+  Reading* now = nullptr;
+  for (const std::string_view line : lines_without_ends(text)) {
     if (line.starts_with("== ")) {
-      close();
-      now = header_of(line.substr(3), host);
+      now = begin_reading(recording, line.substr(3), host);
     } else if (line.starts_with("!! ")) {
-      close();
-      const size_t colon = line.rfind(": ", std::min(line.find(": "), line.size()));
-      if (auto failed = header_of(line.substr(3, std::min(colon, line.size()) - 3), host)) {
-        failed->problem = colon == std::string_view::npos ? "could not be read" : std::string(line.substr(colon + 2));
-        recording.put(std::move(*failed));
+      const size_t colon = std::min(line.find(": "), line.size());
+      if (Reading* failed = begin_reading(recording, line.substr(3, colon - 3), host)) {
+        failed->problem = colon == line.size() ? "could not be read" : line.substr(colon + 2);
       }
-    } else if (now && !(line.empty() && now->text.empty())) {
+      now = nullptr;
+    } else if (now != nullptr && !(line.empty() && now->text.empty())) {
       const bool is_escaped = line.starts_with(" == ") || line.starts_with(" !! ");
       now->text.append(line.substr(is_escaped ? 1 : 0)).append("\n");
     }
   }
-  close();
   return recording;
 }
 
@@ -163,8 +161,7 @@ std::string emit_recording(const Recording& recording) {
       continue;
     }
     text += fmt::format("== {} {}\n", one.host, one.source);
-    for (std::string_view rest = one.text; !rest.empty();) {
-      const std::string_view line = take_line(rest);
+    for (const std::string_view line : lines_without_ends(one.text)) {
       const bool needs_space = line.starts_with("== ") || line.starts_with("!! ");
       text.append(needs_space ? " " : "").append(line).append("\n");
     }
@@ -175,14 +172,9 @@ std::string emit_recording(const Recording& recording) {
 Recording parse_pasted(std::string_view text, const std::string& host) {
   Recording recording;
   Reading* now = nullptr;
-  while (!text.empty()) {
-    const std::string_view line = take_line(text);
-    const std::string_view source = source_of(line, now == nullptr ? "" : now->source);
-    if (!source.empty() && (now == nullptr || now->source != source)) {
-      if (recording.find(host, source) == nullptr) {
-        recording.readings.push_back({host, std::string(source)});
-      }
-      now = const_cast<Reading*>(recording.find(host, source));
+  for (const std::string_view line : lines_without_ends(text)) {
+    if (const std::string_view source = source_of(line); !source.empty()) {
+      now = &recording.at(host, source);
     }
     if (now != nullptr) {
       now->text.append(line).append("\n");

@@ -21,10 +21,13 @@ inline constexpr const char* kNoHost = "-";
 struct Recording {
   std::vector<Reading> readings;
 
-  /// Null if there is none. Of several the last.
+  /// Null if there is none.
   const Reading* find(std::string_view host, std::string_view source) const;
   /// In the place of the one of that host and source, if there is one.
   void put(Reading reading);
+  void put_all(Recording other);
+  /// It is made if it is not there.
+  Reading& at(std::string_view host, std::string_view source);
   /// Names of machines, in the order in which they come.
   std::vector<std::string> hosts() const;
   friend bool operator==(const Recording&, const Recording&) = default;

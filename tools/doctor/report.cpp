@@ -24,17 +24,13 @@ const char* state_text(Verdict::State state) {
 
 const char* by_text(By by) { return by == By::root ? "root" : by == By::user ? "user" : "shell"; }
 
-/// This machine and the whole need no name.
-std::string place_text(const std::string& host) { return host == kNoHost || host == kThisMachine ? "" : host; }
-
-std::string title_of(const Finding& one) {
-  const std::string place = place_text(one.host);
-  return fmt::format("{}{}{}: {}", place, place.empty() ? "" : " ", one.object, one.message);
+/// "n1 en2: ", where this machine and the whole need no name.
+std::string place_text(const std::string& host, const std::string& rest) {
+  return host == kNoHost || host == kThisMachine ? rest : fmt::format("{} {}", host, rest);
 }
 
-std::string evidence_text(const Evidence& one) {
-  const std::string place = place_text(one.host);
-  return fmt::format("{}{}{}: {}", place, place.empty() ? "" : " ", one.source, one.text);
+std::string title_of(const Finding& one) {
+  return place_text(one.host, fmt::format("{}: {}", one.object, one.message));
 }
 
 size_t count_of(const Diagnosis& diagnosis, Severity severity) {
@@ -73,12 +69,39 @@ std::map<std::string, std::string> unread_of(const Diagnosis& diagnosis) {
   return found;
 }
 
-Json steps_json(const std::vector<Step>& steps) {
-  Json json = Json::array();
-  for (const Step& one : steps) {
-    json.push_back({{"host", one.host}, {"command", one.command}, {"by", by_text(one.by)}});
+/// "on n1: sudo ip link set en2 up"
+std::string step_text(const Step& step) {
+  const bool is_simple = step.command.find_first_of("|>;&") == std::string::npos;
+  const std::string command = step.by != By::root ? step.command
+                              : is_simple         ? "sudo " + step.command
+                                                  : fmt::format("sudo sh -c {}", shell_quoted(step.command));
+  const bool is_here = step.host == kNoHost || step.host == kThisMachine;
+  return is_here ? command : fmt::format("on {}: {}", step.host, command);
+}
+
+/// What a finding says below its title.
+struct Part {
+  const char* label;
+  std::string text;
+  bool is_code = false;
+};
+
+std::vector<Part> parts_of(const Finding& one) {
+  std::vector<Part> parts;
+  for (const Evidence& line : one.evidence) {
+    parts.push_back({"evidence", place_text(line.host, fmt::format("{}: {}", line.source, line.text)), true});
   }
-  return json;
+  parts.push_back({"why", std::string(one.check->why)});
+  for (const Step& step : one.mend) {
+    parts.push_back({"mend", step_text(step), true});
+  }
+  if (!one.advice.empty()) {
+    parts.push_back({"do", one.advice});
+  }
+  for (const Step& step : one.undo) {
+    parts.push_back({"undo", step_text(step), true});
+  }
+  return parts;
 }
 
 constexpr const char* kStyle =
@@ -94,29 +117,13 @@ constexpr const char* kStyle =
     "td,th{text-align:left;padding:.1em .8em .1em 0;border-bottom:1px solid "
     "var(--line)}table{border-collapse:collapse}";
 
-std::string paragraph(const char* label, const std::string& text, bool is_code) {
-  const std::string shown = html_escaped(text);
-  return fmt::format("<p><span class=\"soft\">{}</span> {}</p>\n", label,
-                     is_code ? fmt::format("<code>{}</code>", shown) : shown);
-}
-
-std::string section_of(const Diagnosis& diagnosis, size_t index) {
-  const Finding& one = diagnosis.findings[index];
+std::string section_of(const Finding& one, size_t number) {
   const char* severity = severity_text(one.check->severity);
-  std::string html = fmt::format("<section class=\"{}\" id=\"f{}\"><h2>{}. <b>{}</b> {} {}</h2>\n", severity, index + 1,
-                                 index + 1, severity, one.check->id, html_escaped(title_of(one)));
-  for (const Evidence& line : one.evidence) {
-    html += paragraph("evidence", evidence_text(line), true);
-  }
-  html += paragraph("why", std::string(one.check->why), false);
-  for (const Step& step : one.mend) {
-    html += paragraph("mend", step_text(step), true);
-  }
-  if (!one.advice.empty()) {
-    html += paragraph("do", one.advice, false);
-  }
-  for (const Step& step : one.undo) {
-    html += paragraph("undo", step_text(step), true);
+  std::string html = fmt::format("<section class=\"{0}\" id=\"f{1}\"><h2>{1}. <b>{0}</b> {2} {3}</h2>\n", severity,
+                                 number, one.check->id, html_escaped(title_of(one)));
+  for (const Part& part : parts_of(one)) {
+    html += fmt::format("<p><span class=\"soft\">{0}</span> {2}{1}{3}</p>\n", part.label, html_escaped(part.text),
+                        part.is_code ? "<code>" : "", part.is_code ? "</code>" : "");
   }
   if (one.follows_from) {
     html += fmt::format("<p class=\"soft\">probably because of <a href=\"#f{0}\">{0}</a></p>\n", *one.follows_from + 1);
@@ -126,33 +133,29 @@ std::string section_of(const Diagnosis& diagnosis, size_t index) {
 
 }  // namespace
 
-std::string step_text(const Step& step) {
-  const std::string place = place_text(step.host);
-  const bool is_simple = step.command.find_first_of("|>;&") == std::string::npos;
-  const std::string command = step.by != By::root ? step.command
-                              : is_simple         ? "sudo " + step.command
-                                                  : fmt::format("sudo sh -c {}", shell_quoted(step.command));
-  return place.empty() ? command : fmt::format("on {}: {}", place, command);
+// For nlohmann's vectors of them.
+static void to_json(Json& json, const Step& one) {
+  json = {{"host", one.host}, {"command", one.command}, {"by", by_text(one.by)}};
+}
+static void to_json(Json& json, const Evidence& one) {
+  json = {{"host", one.host}, {"source", one.source}, {"text", one.text}};
+}
+
+std::string finding_text(const Finding& one) {
+  std::string severity = severity_text(one.check->severity);
+  std::ranges::transform(severity, severity.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
+  std::string text = fmt::format("[{}] {} {}\n", severity, one.check->id, title_of(one));
+  for (const Part& part : parts_of(one)) {
+    text += fmt::format("   {}: {}\n", part.label, part.text);
+  }
+  return text;
 }
 
 std::string report_text(const Facts& facts, const Diagnosis& diagnosis) {
   std::string text;
   for (size_t i = 0; i < diagnosis.findings.size(); ++i) {
     const Finding& one = diagnosis.findings[i];
-    std::string severity = severity_text(one.check->severity);
-    std::ranges::transform(severity, severity.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
-    text += fmt::format("{}. [{}] {} {}\n", i + 1, severity, one.check->id, title_of(one));
-    for (const Evidence& line : one.evidence) {
-      text += fmt::format("   evidence: {}\n", evidence_text(line));
-    }
-    text += fmt::format("   why: {}\n", one.check->why);
-    for (const Step& step : one.mend) {
-      text += fmt::format("   mend: {}\n", step_text(step));
-    }
-    text += one.advice.empty() ? "" : fmt::format("   do: {}\n", one.advice);
-    for (const Step& step : one.undo) {
-      text += fmt::format("   undo: {}\n", step_text(step));
-    }
+    text += fmt::format("{}. {}", i + 1, finding_text(one));
     text += one.follows_from ? fmt::format("   probably because of {}\n", *one.follows_from + 1) : "";
   }
   for (const auto& [what, ids] : unread_of(diagnosis)) {
@@ -164,19 +167,15 @@ std::string report_text(const Facts& facts, const Diagnosis& diagnosis) {
 std::string report_json(const Facts& facts, const Diagnosis& diagnosis) {
   Json root{{"hosts", facts.recording.hosts()}, {"findings", Json::array()}, {"checks", Json::array()}};
   for (const Finding& one : diagnosis.findings) {
-    Json evidence = Json::array();
-    for (const Evidence& line : one.evidence) {
-      evidence.push_back({{"host", line.host}, {"source", line.source}, {"text", line.text}});
-    }
     root["findings"].push_back({{"id", one.check->id},
                                 {"severity", severity_text(one.check->severity)},
                                 {"host", one.host},
                                 {"object", one.object},
                                 {"message", one.message},
                                 {"why", one.check->why},
-                                {"evidence", std::move(evidence)},
-                                {"mend", steps_json(one.mend)},
-                                {"undo", steps_json(one.undo)},
+                                {"evidence", one.evidence},
+                                {"mend", one.mend},
+                                {"undo", one.undo},
                                 {"advice", one.advice},
                                 {"follows_from", one.follows_from ? Json(*one.follows_from) : Json(nullptr)}});
   }
@@ -194,7 +193,7 @@ std::string report_html(const Facts& facts, const Diagnosis& diagnosis) {
       "<p>{}</p>\n",
       kStyle, html_escaped(summary(facts, diagnosis)));
   for (size_t i = 0; i < diagnosis.findings.size(); ++i) {
-    html += section_of(diagnosis, i);
+    html += section_of(diagnosis.findings[i], i + 1);
   }
   html += "<h2>All checks</h2>\n<table><tr><th>check</th><th>state</th><th>what would be wrong</th></tr>\n";
   for (const Verdict& one : diagnosis.verdicts) {

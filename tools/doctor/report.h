@@ -13,8 +13,8 @@ std::string report_json(const Facts& facts, const Diagnosis& diagnosis);
 /// A page that needs no other file, light or dark as the reader's screen is.
 std::string report_html(const Facts& facts, const Diagnosis& diagnosis);
 
-/// "on n1: sudo ip link set en2 up"
-std::string step_text(const Step& step);
+/// One finding of report_text(), without its number.
+std::string finding_text(const Finding& finding);
 
 /// All checks, a table for people, or as JSON.
 void print_checks(bool is_json);

@@ -1,8 +1,6 @@
 // Variables of engines, against what is there.
 #include <algorithm>
-#include <map>
-
-#include <fmt/format.h>
+#include <set>
 
 #include "base/variables.h"
 #include "doctor/check.h"
@@ -10,18 +8,6 @@
 
 namespace ringbolt::tools::doctor {
 namespace {
-
-Finding& variable_seen(Finding& found, const Host& host, std::string_view name) {
-  const std::string* value = host.variable(name);
-  return found.seen(host, "environment", fmt::format("{}={}", name, value == nullptr ? "" : *value));
-}
-
-/// Takes it out of this shell; the undoing puts it back.
-Finding& unset(Finding& found, const Host& host, std::string_view name) {
-  const std::string* value = host.variable(name);
-  return found.step(host, fmt::format("unset {}", name),
-                    fmt::format("export {}={}", name, shell_quoted(value == nullptr ? "" : *value)), By::shell);
-}
 
 std::vector<std::string> items_of(std::string_view list) {
   std::vector<std::string> items;
@@ -35,337 +21,222 @@ std::vector<std::string> items_of(std::string_view list) {
   return items;
 }
 
-std::string names_of(const std::vector<Device>& devices) {
-  std::string names;
-  for (const Device& one : devices) {
-    names += (names.empty() ? "" : ", ") + one.name;
+bool begins_with_any(std::string_view text, std::initializer_list<const char*> beginnings) {
+  return std::ranges::any_of(beginnings, [&](const char* one) { return text.starts_with(one); });
+}
+
+/// A variable that says what of RDMA is used, where there is a device.
+void judge_use(Probe& at, const Host& host, const char* name, bool is_wrong, const char* message) {
+  at.given(!host.variable(name).empty() && !host.devices.empty())
+      .judge(is_wrong, {host, name}, "{}", message)
+      .unset()
+      .seen("devices", names_of(host.devices));
+}
+
+/// What a variable names in a list: "mlx5_0:1,mlx5_1", "=eth0". NCCL's are prefixes unless "=" stands before; "^" takes
+/// out, and so names nothing.
+struct Named {
+  const char* variable;
+  std::string name;  ///< without the port of a device
+  bool is_prefix;
+
+  template <class Thing>
+  bool is_among(const std::vector<Thing>& all) const {
+    return std::ranges::any_of(
+        all, [&](const Thing& one) { return is_prefix ? one.name.starts_with(name) : one.name == name; });
   }
-  return names.empty() ? "none" : names;
-}
+};
 
-void nccl_without_rdma(Probe& probe) {
-  probe.each_host([&](const Host& host) {
-    const std::string* off = host.variable("NCCL_IB_DISABLE");
-    if (off == nullptr || host.devices.empty()) {
-      return;
-    }
-    probe.looked();
-    if (*off != "0") {
-      unset(variable_seen(probe.found(host, "NCCL_IB_DISABLE", "NCCL leaves RDMA devices alone"), host,
-                          "NCCL_IB_DISABLE"),
-            host, "NCCL_IB_DISABLE")
-          .seen(host, "devices", names_of(host.devices));
-    }
-  });
-}
-
-/// "mlx5_0,mlx5_1", "=mlx5_0:1", "mlx5": a prefix unless "=" stands before; "^" takes out.
-void unknown_nccl_devices(Probe& probe) {
-  probe.each_host([&](const Host& host) {
-    const std::string* list = host.variable("NCCL_IB_HCA");
-    if (list == nullptr || host.devices.empty() || list->starts_with('^')) {
-      return;
-    }
-    probe.looked();
-    const bool is_exact = list->starts_with('=');
-    for (const std::string& item : items_of(std::string_view(*list).substr(is_exact ? 1 : 0))) {
-      const std::string name = item.substr(0, item.find(':'));
-      const bool is_there = std::ranges::any_of(
-          host.devices, [&](const Device& one) { return is_exact ? one.name == name : one.name.starts_with(name); });
-      if (!is_there) {
-        unset(variable_seen(probe.found(host, "NCCL_IB_HCA", fmt::format("there is no device {}", name)), host,
-                            "NCCL_IB_HCA"),
-              host, "NCCL_IB_HCA")
-            .seen(host, "devices", names_of(host.devices));
-        return;
-      }
-    }
-  });
-}
-
-void other_prefix_length(Probe& probe) {
-  const char* name = "NCCL_IB_SUBNET_PREFIX_LEN";
-  probe.each_cabled([&](const Host& host, const Netdev& netdev) {
-    const std::string* length = host.variable(name);
-    if (length == nullptr || netdev.ipv4() == nullptr) {
-      return;
-    }
-    probe.looked();
-    if (number_of(*length) != netdev.ipv4()->ip.prefix_bits) {
-      variable_seen(
-          probe.found(host, netdev.name,
-                      fmt::format("its subnet is a /{}, {} says {}", netdev.ipv4()->ip.prefix_bits, name, *length)),
-          host, name)
-          .seen(host, "ip -o address", netdev.ipv4()->line)
-          .step(host, fmt::format("export {}={}", name, netdev.ipv4()->ip.prefix_bits),
-                fmt::format("export {}={}", name, shell_quoted(*length)), By::shell);
-    }
-  });
-}
-
-constexpr const char* kInterfaceVariables[] = {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME",
-                                               "OMPI_MCA_btl_tcp_if_include"};
-
-/// Calls `look` with each interface that a variable names; NCCL's are prefixes, unless "=" stands before.
-template <class Look>
-void each_named_interface(const Host& host, Look look) {
-  for (const char* variable : kInterfaceVariables) {
-    const std::string* list = host.variable(variable);
-    if (list == nullptr || host.netdevs.empty() || list->starts_with('^')) {
-      continue;
-    }
-    const bool is_prefix = std::string_view(variable).starts_with("NCCL") && !list->starts_with('=');
-    for (const std::string& item : items_of(std::string_view(*list).substr(list->starts_with('=') ? 1 : 0))) {
-      if (item.find('/') == std::string::npos) {  // Open MPI also takes subnets
-        look(variable, item, is_prefix);
+std::vector<Named> named_by(const Host& host, std::initializer_list<const char*> variables) {
+  std::vector<Named> found;
+  for (const char* variable : variables) {
+    const std::string_view list = host.variable(variable);
+    const bool is_exact = list.starts_with('=') || !std::string_view(variable).starts_with("NCCL");
+    for (const std::string& item : items_of(list.substr(list.starts_with('=') ? 1 : 0))) {
+      if (!list.starts_with('^') && item.find('/') == std::string::npos) {  // Open MPI also takes subnets
+        found.push_back({variable, item.substr(0, item.find(':')), !is_exact});
       }
     }
   }
+  return found;
 }
 
-void unknown_interfaces(Probe& probe) {
-  probe.each_host([&](const Host& host) {
-    each_named_interface(host, [&](const char* variable, const std::string& item, bool is_prefix) {
-      probe.looked();
-      const bool is_there = item == "lo" || std::ranges::any_of(host.netdevs, [&](const Netdev& one) {
-                              return is_prefix ? one.name.starts_with(item) : one.name == item;
-                            });
-      if (!is_there) {
-        std::string there;
-        for (const Netdev& one : host.netdevs) {
-          there += (there.empty() ? "" : ", ") + one.name;
-        }
-        unset(variable_seen(probe.found(host, variable, fmt::format("there is no interface {}", item)), host, variable),
-              host, variable)
-            .seen(host, "interfaces", there);
-      }
-    });
-  });
+std::vector<Named> named_interfaces(const Host& host) {
+  return named_by(host,
+                  {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "OMPI_MCA_btl_tcp_if_include"});
 }
 
-void useless_interfaces(Probe& probe) {
-  constexpr const char* kUseless[] = {"lo", "docker", "br-", "virbr", "tailscale", "wg", "utun", "veth"};
-  probe.each_host([&](const Host& host) {
-    each_named_interface(host, [&](const char* variable, const std::string& item, bool) {
-      probe.looked();
-      if (std::ranges::any_of(kUseless, [&](std::string_view one) { return item.starts_with(one); })) {
-        unset(variable_seen(
-                  probe.found(host, variable, fmt::format("{} leads to no other machine, or through a VPN", item)),
-                  host, variable),
-              host, variable);
-      }
-    });
-  });
+/// Whether all machines should have the same.
+bool is_common(std::string_view name) {
+  constexpr const char* kPerHost[] = {"IFNAME",     "IB_HCA",   "HOST",        "RANK",    "NET_DEVICES",
+                                      "GID_INDEX",  "NODE",     "DEVICE",      "ADDR",    "COORDINATOR",
+                                      "if_include", "RDMA_DEV", "RUNTIME_DIR", "SYSROOT", "LD_"};
+  return begins_with_any(name, {"NCCL_", "UCX_", "RINGBOLT_"}) &&
+         std::ranges::none_of(kPerHost, [&](const char* part) { return contains(name, part); });
 }
 
-/// "mlx5_0:1"; also names of interfaces, and "all".
-void unknown_ucx_devices(Probe& probe) {
-  probe.each_host([&](const Host& host) {
-    const std::string* list = host.variable("UCX_NET_DEVICES");
-    if (list == nullptr || *list == "all" || host.netdevs.empty()) {
-      return;
-    }
-    probe.looked();
-    for (const std::string& item : items_of(*list)) {
-      const std::string name = item.substr(0, item.find(':'));
-      if (host.device(name) == nullptr && host.netdev(name) == nullptr) {
-        unset(variable_seen(probe.found(host, "UCX_NET_DEVICES", fmt::format("there is no device {}", name)), host,
-                            "UCX_NET_DEVICES"),
-              host, "UCX_NET_DEVICES")
-            .seen(host, "devices", names_of(host.devices));
-        return;
-      }
-    }
-  });
-}
-
-void ucx_without_rdma(Probe& probe) {
-  constexpr const char* kRdma[] = {"rc", "ud", "dc", "ib", "all"};
-  probe.each_host([&](const Host& host) {
-    const std::string* list = host.variable("UCX_TLS");
-    if (list == nullptr || host.devices.empty() || list->starts_with('^')) {
-      return;
-    }
-    probe.looked();
-    const auto items = items_of(*list);
-    const bool has_rdma = std::ranges::any_of(items, [&](const std::string& item) {
-      return std::ranges::any_of(kRdma, [&](std::string_view one) { return item.starts_with(one); });
-    });
-    if (!has_rdma) {
-      unset(variable_seen(probe.found(host, "UCX_TLS", "it leaves no RDMA transport to UCX"), host, "UCX_TLS"), host,
-            "UCX_TLS")
-          .seen(host, "devices", names_of(host.devices));
-    }
-  });
-}
-
-/// What each machine has for itself.
-bool is_per_host(std::string_view name) {
-  for (const char* part : {"IFNAME", "IB_HCA", "HOST", "RANK", "NET_DEVICES", "GID_INDEX", "NODE", "DEVICE", "ADDR",
-                           "COORDINATOR", "if_include", "RDMA_DEV", "RUNTIME_DIR", "SYSROOT", "LD_"}) {
-    if (contains(name, part)) {
-      return true;
-    }
-  }
-  return !(name.starts_with("NCCL_") || name.starts_with("UCX_") || name.starts_with("RINGBOLT_"));
-}
-
-void differing_variables(Probe& probe) {
-  const Host* first = nullptr;
-  probe.each_host([&](const Host& host) {
-    if (host.recording->find(host.name, "environment") == nullptr) {
-      return;
-    }
-    if (first == nullptr) {
-      first = &host;
-      return;
-    }
-    probe.looked();
-    std::map<std::string, int, std::less<>> names;
-    for (const Host* one : {first, &host}) {
+void differing_variables(Probe& at) {
+  auto hosts = at.all<Host>();
+  std::erase_if(hosts, [](const Host* one) { return !one->was_asked("environment"); });
+  for (size_t i = 1; i < hosts.size(); ++i) {
+    const Host& host = *hosts[i];
+    const Host& first = *hosts[0];
+    std::set<std::string> names;
+    for (const Host* one : {&first, &host}) {
       for (const auto& [name, value] : one->environment) {
-        names[name] += is_per_host(name) ? 0 : 1;
+        names.insert(name);
       }
     }
-    for (const auto& [name, count] : names) {
-      const std::string* own = host.variable(name);
-      const std::string* other = first->variable(name);
-      if (count != 0 && (own == nullptr ? other != nullptr : other == nullptr || *own != *other)) {
-        const auto text = [](const std::string* value) { return value == nullptr ? "unset" : *value; };
-        variable_seen(probe.found(host, name, fmt::format("{} here, {} on {}", text(own), text(other), first->name)),
-                      host, name);
-        variable_seen(probe.findings().back(), *first, name)
-            .advise("set it alike on all machines, or nowhere; `ringbolt nccl` says what a job needs");
-      }
+    at.looked();
+    for (const std::string& name : names) {
+      const auto text = [&](const Host& one) { return one.variable(name).empty() ? "unset" : one.variable(name); };
+      at.judge(is_common(name) && host.variable(name) != first.variable(name), {host, name}, "{} here, {} on {}",
+               text(host), text(first), first.name)
+          .variable(name)
+          .variable(first, name)
+          .advise("set it alike on all machines, or nowhere; `ringbolt nccl` says what a job needs");
     }
-  });
-}
-
-void unknown_vllm_host(Probe& probe) {
-  probe.each_host([&](const Host& host) {
-    const std::string* own = host.variable("VLLM_HOST_IP");
-    const auto ip = own == nullptr ? std::nullopt : cluster::IpAddress::parse(*own);
-    if (!ip || host.netdevs.empty()) {
-      return;
-    }
-    probe.looked();
-    const bool is_there = std::ranges::any_of(host.netdevs, [&](const Netdev& netdev) {
-      return std::ranges::any_of(netdev.addresses, [&](const Address& one) { return one.ip.bytes == ip->bytes; });
-    });
-    if (!is_there) {
-      unset(variable_seen(probe.found(host, "VLLM_HOST_IP", fmt::format("no interface here has {}", *own)), host,
-                          "VLLM_HOST_IP"),
-            host, "VLLM_HOST_IP");
-    }
-  });
+  }
 }
 
 /// What JACCL and MLX open, "PATH may not be read".
-void missing_named_files(Probe& probe) {
-  probe.each_host([&](const Host& host) {
-    for (const std::string_view line : lines_of(host.text("named files"))) {
-      probe.looked();
-      if (line.ends_with(" may not be read")) {
-        const std::string path(line.substr(0, line.size() - std::string_view(" may not be read").size()));
-        Finding& found = probe.found(host, path, "a variable names this file, and it can't be read");
-        for (const auto& [name, value] : host.environment) {
-          if (value == path) {
-            variable_seen(found, host, name);
-          }
-        }
-        found.seen(host, "named files", line).advise("write it: `ringbolt hostfile --format jaccl -o FILE`");
+void missing_named_files(Probe& at, const Host& host) {
+  constexpr std::string_view kMissing = " may not be read";
+  for (const std::string_view line : lines_of(host.text("named files"))) {
+    const std::string path(line.substr(0, line.size() - std::min(line.size(), kMissing.size())));
+    const Judgement told =
+        at.judge(line.ends_with(kMissing), {host, path}, "a variable names this file, and it can't be read");
+    for (const auto& [name, value] : host.environment) {
+      if (value == path) {
+        told.variable(name);
       }
     }
-  });
+    told.seen("named files", line).advise("write it: `ringbolt hostfile --format jaccl -o FILE`");
+  }
 }
 
 /// "10.0.0.1:32323" must be an address of one of them, if all were read.
-void unknown_coordinators(Probe& probe) {
-  probe.each_host([&](const Host& host) {
-    for (const char* name : {"JACCL_COORDINATOR", "MLX_JACCL_COORDINATOR", "RINGBOLT_COORDINATOR"}) {
-      const std::string* value = host.variable(name);
-      const auto ip = value == nullptr ? std::nullopt : cluster::IpAddress::parse(value->substr(0, value->rfind(':')));
-      if (!ip || probe.facts.hosts.size() < 2) {
-        continue;
-      }
-      probe.looked();
-      const bool is_there = std::ranges::any_of(probe.facts.hosts, [&](const Host& one) {
-        return std::ranges::any_of(one.netdevs, [&](const Netdev& netdev) {
-          return std::ranges::any_of(netdev.addresses, [&](const Address& own) { return own.ip.bytes == ip->bytes; });
-        });
-      });
-      if (!is_there) {
-        variable_seen(probe.found(host, name, fmt::format("none of these machines has {}", ip->text())), host, name)
-            .advise("give it an address of rank 0 that all others reach");
-      }
+void unknown_coordinators(Probe& at, const Host& host) {
+  for (const char* name : {"JACCL_COORDINATOR", "MLX_JACCL_COORDINATOR", "RINGBOLT_COORDINATOR"}) {
+    const std::string_view value = host.variable(name);
+    if (const auto ip = cluster::IpAddress::parse(value.substr(0, value.rfind(':')))) {
+      at.given(at.facts.hosts.size() >= 2)
+          .judge(std::ranges::none_of(at.facts.hosts, [&](const Host& one) { return one.has_ip(*ip); }), {host, name},
+                 "none of these machines has {}", ip->text())
+          .variable(name)
+          .advise("give it an address of rank 0 that all others reach");
     }
-  });
-}
-
-void fast_synch(Probe& probe) {
-  const char* name = "MLX_METAL_FAST_SYNCH";
-  probe.each_host([&](const Host& host) {
-    if (host.recording->find(host.name, "environment") == nullptr) {
-      return;
-    }
-    probe.looked();
-    if (host.variable(name) != nullptr) {
-      unset(variable_seen(probe.found(host, name, "it is set: people report hangs with it, also on one machine"), host,
-                          name),
-            host, name);
-    }
-  });
-}
-
-/// Ours: values that nothing takes, names that are slips.
-void odd_variables(Probe& probe) {
-  probe.each_host([&](const Host& host) {
-    if (host.recording->find(host.name, "environment") == nullptr) {
-      return;
-    }
-    probe.looked();
-    for (const auto& [name, value] : host.environment) {
-      if (!name.starts_with("RINGBOLT_")) {
-        continue;
-      }
-      const std::string entry = name + "=" + value;
-      const char* const one[] = {entry.c_str(), nullptr};
-      for (const std::string& line : base::odd_variables(one)) {
-        unset(variable_seen(probe.found(host, name, line), host, name), host, name);
-      }
-    }
-  });
+  }
 }
 
 constexpr Check kVariableChecks[] = {
-    {"nccl-rdma-off", Severity::warning, Platform::linux, "NCCL_IB_DISABLE keeps NCCL from RDMA",
-     "it goes over sockets", "", nccl_without_rdma},
-    {"nccl-device-unknown", Severity::error, Platform::linux, "NCCL_IB_HCA names a device that is not there",
-     "NCCL finds no device, and goes over sockets or ends", "", unknown_nccl_devices},
-    {"nccl-prefix-length", Severity::warning, Platform::linux, "NCCL_IB_SUBNET_PREFIX_LEN is not that of the cables",
+    {"nccl-rdma-off", kWarning, kLinux, "NCCL_IB_DISABLE keeps NCCL from RDMA", "it goes over sockets", "",
+     [](Probe& at, const Host& host) {
+       const bool is_off = host.variable("NCCL_IB_DISABLE") != "0";
+       judge_use(at, host, "NCCL_IB_DISABLE", is_off, "NCCL leaves RDMA devices alone");
+     }},
+    {"nccl-device-unknown", kError, kLinux, "NCCL_IB_HCA names a device that is not there",
+     "NCCL finds no device, and goes over sockets or ends", "",
+     [](Probe& at, const Host& host) {
+       for (const Named& one : named_by(host, {"NCCL_IB_HCA"})) {
+         at.given(!host.devices.empty())
+             .judge(!one.is_among(host.devices) && !at.has_found(host), {host, one.variable}, "there is no device {}",
+                    one.name)
+             .unset()
+             .seen("devices", names_of(host.devices));
+       }
+     }},
+    {"nccl-prefix-length", kWarning, kLinux, "NCCL_IB_SUBNET_PREFIX_LEN is not that of the cables",
      "NCCL takes several cables for one subnet, or one for several, and pairs the wrong ports", "",
-     other_prefix_length},
-    {"socket-interface-unknown", Severity::error, Platform::all, "a variable names an interface that is not there",
-     "the engine ends at the start, or takes another one", "", unknown_interfaces},
-    {"socket-interface-away", Severity::error, Platform::all, "a variable names loopback, a bridge or a VPN",
-     "ranks on other machines can't be reached, or slowly", "", useless_interfaces},
-    {"ucx-device-unknown", Severity::error, Platform::linux, "UCX_NET_DEVICES names a device that is not there",
-     "UCX ends at the start, or goes over TCP", "", unknown_ucx_devices},
-    {"ucx-rdma-off", Severity::warning, Platform::linux, "UCX_TLS leaves no RDMA transport", "UCX goes over TCP", "",
-     ucx_without_rdma},
-    {"vllm-host-unknown", Severity::error, Platform::linux, "VLLM_HOST_IP is no address of this machine",
-     "workers wait for each other until they time out", "", unknown_vllm_host},
-    {"named-file-missing", Severity::error, Platform::all, "a variable names a file that can't be read",
+     [](Probe& at, const Netdev& port) {
+       const char* name = "NCCL_IB_SUBNET_PREFIX_LEN";
+       const std::string_view length = port.host->variable(name);
+       if (const Address* address = port.ipv4()) {
+         const uint32_t bits = address->ip.prefix_bits;
+         at.given(!length.empty())
+             .judge(number_of(length) != bits, port, "its subnet is a /{}, {} says {}", bits, name, length)
+             .variable(name)
+             .seen(address->value())
+             .step(By::shell, "export {0}={1}", "export {0}={2}", name, bits, shell_quoted(std::string(length)));
+       }
+     }},
+    {"socket-interface-unknown", kError, kAll, "a variable names an interface that is not there",
+     "the engine ends at the start, or takes another one", "",
+     [](Probe& at, const Host& host) {
+       for (const Named& one : named_interfaces(host)) {
+         at.given(!host.netdevs.empty())
+             .judge(one.name != "lo" && !one.is_among(host.netdevs), {host, one.variable}, "there is no interface {}",
+                    one.name)
+             .unset()
+             .seen("interfaces", names_of(host.netdevs));
+       }
+     }},
+    {"socket-interface-away", kError, kAll, "a variable names loopback, a bridge or a VPN",
+     "ranks on other machines can't be reached, or slowly", "",
+     [](Probe& at, const Host& host) {
+       for (const Named& one : named_interfaces(host)) {
+         const bool is_useless =
+             begins_with_any(one.name, {"lo", "docker", "br-", "virbr", "tailscale", "wg", "utun", "veth"});
+         at.given(!host.netdevs.empty())
+             .judge(is_useless, {host, one.variable}, "{} leads to no other machine, or through a VPN", one.name)
+             .unset();
+       }
+     }},
+    {"ucx-device-unknown", kError, kLinux, "UCX_NET_DEVICES names a device that is not there",
+     "UCX ends at the start, or goes over TCP", "",
+     [](Probe& at, const Host& host) {
+       for (const Named& one : named_by(host, {"UCX_NET_DEVICES"})) {
+         const bool is_known = one.name == "all" || one.is_among(host.netdevs) || one.is_among(host.devices);
+         at.given(!host.netdevs.empty())
+             .judge(!is_known && !at.has_found(host), {host, one.variable}, "there is no device {}", one.name)
+             .unset()
+             .seen("devices", names_of(host.devices));
+       }
+     }},
+    {"ucx-rdma-off", kWarning, kLinux, "UCX_TLS leaves no RDMA transport", "UCX goes over TCP", "",
+     [](Probe& at, const Host& host) {
+       const std::string_view list = host.variable("UCX_TLS");
+       const bool has_rdma = std::ranges::any_of(items_of(list), [](const std::string& item) {
+         return begins_with_any(item, {"rc", "ud", "dc", "ib", "all"});
+       });
+       if (!list.starts_with('^')) {
+         judge_use(at, host, "UCX_TLS", !has_rdma, "it leaves no RDMA transport to UCX");
+       }
+     }},
+    {"vllm-host-unknown", kError, kLinux, "VLLM_HOST_IP is no address of this machine",
+     "workers wait for each other until they time out", "",
+     [](Probe& at, const Host& host) {
+       const std::string_view own = host.variable("VLLM_HOST_IP");
+       const auto ip = cluster::IpAddress::parse(own);
+       at.given(ip && !host.netdevs.empty())
+           .judge(ip && !host.has_ip(*ip), {host, "VLLM_HOST_IP"}, "no interface here has {}", own)
+           .unset();
+     }},
+    {"named-file-missing", kError, kAll, "a variable names a file that can't be read",
      "JACCL, MLX and groups end at the start", "", missing_named_files},
-    {"coordinator-unknown", Severity::error, Platform::all, "the coordinator is an address that no machine has",
+    {"coordinator-unknown", kError, kAll, "the coordinator is an address that no machine has",
      "all ranks wait for rank 0 at a place where nobody is", "", unknown_coordinators},
-    {"variables-differ", Severity::warning, Platform::all,
-     "a variable of NCCL, UCX or Ringbolt differs between machines",
+    {"variables-differ", kWarning, kAll, "a variable of NCCL, UCX or Ringbolt differs between machines",
      "ranks choose different ways and wait for each other", "", differing_variables},
-    {"mlx-fast-synch", Severity::note, Platform::all, "MLX_METAL_FAST_SYNCH is set", "people report hangs with it", "",
-     fast_synch},
-    {"ringbolt-variable-odd", Severity::warning, Platform::all,
-     "a variable of Ringbolt has a value or name that means nothing", "it has no effect", "", odd_variables},
+    {"mlx-fast-synch", kNote, kAll, "MLX_METAL_FAST_SYNCH is set", "people report hangs with it", "",
+     [](Probe& at, const Host& host) {
+       at.given(host.was_asked("environment"))
+           .judge(!host.variable("MLX_METAL_FAST_SYNCH").empty(), {host, "MLX_METAL_FAST_SYNCH"},
+                  "it is set: people report hangs with it, also on one machine")
+           .unset();
+     }},
+    {"ringbolt-variable-odd", kWarning, kAll, "a variable of Ringbolt has a value or name that means nothing",
+     "it has no effect", "",
+     [](Probe& at, const Host& host) {
+       at.looked(host.was_asked("environment"));
+       for (const auto& [name, value] : host.environment) {
+         const std::string entry = name + "=" + value;
+         const char* const one[] = {entry.c_str(), nullptr};
+         for (const std::string& line : base::odd_variables(one)) {  // values that nothing takes, names that are slips
+           at.given(name.starts_with("RINGBOLT_")).judge(true, {host, name}, "{}", line).unset();
+         }
+       }
+     }},
 };
 
 }  // namespace
