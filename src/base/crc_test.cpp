@@ -140,6 +140,14 @@ TEST(Crc32c, agrees_with_polynomial_at_every_length_alignment_and_cut) {
   }
 }
 
+TEST(Crc32c, of_a_header_is_that_of_72_bytes) {
+  const std::vector<std::byte> bytes = counting_bytes(72 + 9);
+  for (size_t first = 0; first < 9; ++first) {
+    const auto header = std::span(bytes).subspan(first).first<72>();
+    EXPECT_EQ(crc32c_of_72(header), slow_crc(0x82f63b78U, 0, header)) << first;
+  }
+}
+
 TEST(Crc32c, agrees_with_polynomial_where_registers_are_wide) {
   const std::vector<std::byte> bytes = counting_bytes(1400);
   for (size_t first = 0; first < 3; ++first) {

@@ -69,6 +69,20 @@ class PointToPoint {
   /// Sends it; the slot is not the caller's any more.
   virtual void send(Slot slot, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
                     const ChunkTag& tag) = 0;
+  /// take_slot(), fill() and send() in one, of bytes that lie elsewhere: what short calls mostly do. False: there is no
+  /// slot, and nothing has been done.
+  [[nodiscard]] virtual bool send_copy(const std::byte* from, uint32_t length_bytes, uint32_t peer,
+                                       std::span<const uint32_t> via, const ChunkTag& tag) {
+    const auto slot = take_slot(length_bytes);
+    if (!slot) {
+      return false;
+    }
+    if (length_bytes > 0) {
+      fill(*slot, from, length_bytes);
+    }
+    send(*slot, length_bytes, peer, via, tag);
+    return true;
+  }
   /// Gives back a slot that is not needed after all.
   virtual void cancel(Slot slot) = 0;
   /// Tells `peer` that of a transfer of its to us so many chunks have been used.

@@ -30,8 +30,11 @@ ShortExecution::ShortExecution(std::shared_ptr<const CompiledProgram> program)
   all_ = n_steps == kMostSteps ? ~uint64_t{0} : bit(n_steps) - 1;
   for (uint32_t i = 0; i < n_steps; ++i) {
     const Step& step = program_->steps()[i];
+    awaited_[i].step = &step;
     sources_.resize(std::max(sources_.size(), step.sources.size()));
     slots_.resize(std::max(slots_.size(), step.targets.size()));
+    awaited_[i].is_forwarded =
+        step.sources.size() == 1 && step.targets.size() == 1 && !step.has_local && !step.finishes;
     for (const CompiledProgram::Source& source : step.sources) {
       if (source.is_transfer) {
         awaited_[i].transfers |= bit(source.transfer_index);
@@ -39,6 +42,7 @@ ShortExecution::ShortExecution(std::shared_ptr<const CompiledProgram> program)
         awaited_[i].steps |= bit(source.after);
       }
     }
+    unfed_ |= awaited_[i].transfers == 0 ? bit(i) : 0;
   }
 }
 
@@ -49,17 +53,16 @@ void ShortExecution::start(uint32_t call, const Operands& operands, PointToPoint
   p2p_ = &p2p;
   buffers_ = {const_cast<std::byte*>(operands.input), operands.output, scratch_.data()};
   pending_ = all_;
-  arrived_ = 0;
-  find_readers();
+  arrived_ = fed_ = 0;
+  const auto shift = reinterpret_cast<uintptr_t>(operands.output) - reinterpret_cast<uintptr_t>(operands.input);
+  if (readers_of_ != shift) [[unlikely]] {
+    readers_of_ = shift;
+    find_readers();
+  }
 }
 
 /// A step that writes output waits for those that read the same bytes as input.
 void ShortExecution::find_readers() {
-  const auto shift = reinterpret_cast<uintptr_t>(operands_.output) - reinterpret_cast<uintptr_t>(operands_.input);
-  if (readers_of_ == shift) {
-    return;
-  }
-  readers_of_ = shift;
   const std::vector<Step>& steps = program_->steps();
   for (uint32_t writer = 0; writer < steps.size(); ++writer) {
     awaited_[writer].readers = 0;
@@ -84,7 +87,8 @@ void ShortExecution::find_readers() {
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
     bool has_passed_over = false;  // one that a later one may make ready
-    for (uint64_t left = pending_; left != 0; left &= left - 1) {
+    // Any other one awaits a chunk: when that comes it is done, or is one of these.
+    for (uint64_t left = pending_ & (unfed_ | fed_); left != 0; left &= left - 1) {
       const auto step = static_cast<uint32_t>(std::countr_zero(left));
       if (!is_ready(step)) {
         has_passed_over = true;
@@ -99,10 +103,11 @@ void ShortExecution::find_readers() {
   return true;
 }
 
-[[gnu::flatten]] bool ShortExecution::arrive(uint32_t peer, const ChunkTag& tag, uint64_t parcel, std::span<const std::byte> bytes) {
+[[gnu::flatten]] bool ShortExecution::arrive(uint32_t peer, const ChunkTag& tag, uint64_t parcel,
+                                             std::span<const std::byte> bytes) {
   const auto* end = CompiledProgram::find(program_->incoming(), peer, tag.transfer);
   if (end == nullptr || tag.chunk != 0 || (arrived_ & bit(end->index)) != 0 ||
-      bytes.size() != program_->steps()[end->step].bytes) {
+      bytes.size() != awaited_[end->step].step->bytes) {
     return false;
   }
   arrived_ |= bit(end->index);
@@ -112,27 +117,34 @@ void ShortExecution::find_readers() {
   if (!is_ready(end->step) || !fire(end->step)) {
     const PointToPoint::Place place = p2p_->settle(parcel, bytes);
     waiting = {place.parcel, place.bytes};
+    fed_ |= bit(end->step);
   }
   return true;
 }
 
 /// A step that is ready, if there are slots.
 bool ShortExecution::fire(uint32_t i) {
-  const Step& step = program_->steps()[i];
+  const Awaited& awaited = awaited_[i];
+  const Step& step = *awaited.step;
   const auto length = static_cast<uint32_t>(step.bytes);
-  for (size_t k = 0; k < step.sources.size(); ++k) {
-    const CompiledProgram::Source& source = step.sources[k];
-    sources_[k] =
-        source.is_transfer ? waiting_[source.transfer_index].bytes.data() : address(source.buffer, source.offset);
+  if (awaited.is_forwarded) {  // as put_chunk() would
+    const CompiledProgram::Target& to = step.targets[0];
+    if (!p2p_->send_copy(bytes_of(step.sources[0]), length, to.peer, to.via, {call_, to.transfer, 0})) {
+      return false;
+    }
+  } else if (length > 0 || !step.targets.empty()) {
+    for (size_t k = 0; k < step.sources.size(); ++k) {
+      sources_[k] = bytes_of(step.sources[k]);
+    }
+    if (!step.targets.empty() && !take_slots(*p2p_, step, length, slots_)) {
+      return false;
+    }
+    std::byte* const local = step.has_local ? address(step.local_buffer, step.local_offset) : nullptr;
+    put_chunk(*p2p_, step, operands_, {sources_.data(), step.sources.size()}, local, slots_, length, {call_, 0, 0});
   }
-  if (!step.targets.empty() && !take_slots(*p2p_, step, length, slots_)) {
-    return false;
-  }
-  std::byte* const local = step.has_local ? address(step.local_buffer, step.local_offset) : nullptr;
-  put_chunk(*p2p_, step, operands_, {sources_.data(), step.sources.size()}, local, slots_, length, {call_, 0, 0});
   pending_ &= ~bit(i);
-  waiting_transfers_ &= ~awaited_[i].transfers;
-  for (uint64_t used = awaited_[i].transfers; used != 0; used &= used - 1) {
+  waiting_transfers_ &= ~awaited.transfers;
+  for (uint64_t used = awaited.transfers; used != 0; used &= used - 1) {
     p2p_->release(waiting_[static_cast<size_t>(std::countr_zero(used))].parcel);
   }
   return true;

@@ -21,7 +21,7 @@ namespace ringbolt::collective {
 /// Not thread-safe: used under the lock of its PointToPoint.
 class ShortExecution {
  public:
-  static constexpr uint32_t kMostSteps = 64;  ///< a bit each
+  static constexpr uint32_t kMostSteps = 64;      ///< a bit each
   static constexpr uint32_t kMostTransfers = 64;  ///< to us; likewise
 
   /// Whether it can run such a program: a step has up to `most_bytes`.
@@ -45,9 +45,11 @@ class ShortExecution {
 
  private:
   struct Awaited {  // by a step
+    const CompiledProgram::Step* step = nullptr;
     uint64_t transfers = 0;
-    uint64_t steps = 0;    // whose results it reads
-    uint64_t readers = 0;  // of input bytes that it writes, as input and output lie now
+    uint64_t steps = 0;         // whose results it reads
+    uint64_t readers = 0;       // of input bytes that it writes, as input and output lie now
+    bool is_forwarded = false;  // it sends one source's bytes to one rank, and that is all
   };
   struct Waiting {  // a chunk that has come: a Parcel without its owner, which is this
     uint64_t parcel = 0;
@@ -61,6 +63,9 @@ class ShortExecution {
     return ((awaited.transfers & ~arrived_) | ((awaited.steps | awaited.readers) & pending_)) == 0;
   }
   bool fire(uint32_t step);
+  const std::byte* bytes_of(const CompiledProgram::Source& source) const {
+    return source.is_transfer ? waiting_[source.transfer_index].bytes.data() : address(source.buffer, source.offset);
+  }
   std::byte* address(Buffer buffer, uint64_t offset) const { return buffers_[static_cast<size_t>(buffer)] + offset; }
 
   std::shared_ptr<const CompiledProgram> program_;
@@ -71,6 +76,7 @@ class ShortExecution {
   std::vector<PointToPoint::Slot> slots_;  // likewise
   std::optional<uintptr_t> readers_of_;    // how far the output is from the input
   uint64_t all_;                           // steps
+  uint64_t unfed_ = 0;                     // of these, those that await no transfer
   Operands operands_;
   PointToPoint* p2p_ = nullptr;
   uint32_t call_ = 0;
@@ -78,6 +84,7 @@ class ShortExecution {
   uint64_t pending_ = 0;                    // steps that are not done
   uint64_t arrived_ = 0;                    // transfers, used or not
   uint64_t waiting_transfers_ = 0;          // whose chunks have come and are not used
+  uint64_t fed_ = 0;                        // steps that have got a chunk which they could not use at once
 };
 
 }  // namespace ringbolt::collective

@@ -1,4 +1,4 @@
-// Hot path: send(), hear(), free(), post_freed() and message() do not allocate, lock or wait.
+// Hot path: send(), tell(), post(), hear(), free(), post_freed() and message() do not allocate, lock or wait.
 #include "engine/cable.h"
 
 #include <fmt/core.h>
@@ -73,6 +73,8 @@ void Cable::make_end(Size size, SlabLayout& layout) {
   end.unconnected.emplace(device_.pd(), wanted);
   end.send_depth = std::min(kSendDepth, end.unconnected->send_depth() / unit);
   end.in_flight.resize(end.send_depth);
+  end.request.num_sge = 1;
+  end.request.opcode = IBV_WR_SEND;
   if (end.unconnected->receive_depth() < wanted.receive_depth || end.send_depth < 2 * requests_per_signal(size)) {
     throw base::Error(ENOMEM, "ibv_create_qp", plan_.name,
                       fmt::format("the device grants {} sends and {} receives where {} and {} are needed",
@@ -230,32 +232,46 @@ void Cable::fail_dishonest(uint32_t credit_class) {
 }
 
 bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, const RequestId& id) {
-  End& end = ends_[index(size)];
+  const Told told = tell(size, buffer_class);
   header.incarnation = incarnation_;
   header.reads_in_place = reads_in_place_;
-  header.cable_number = end.sender.send(buffer_class);
+  header.cable_number = told.cable_number;
+  header.credit_class = told.credit_class;
+  header.freed_small = told.freed_small;
+  header.freed_large = told.freed_large;
+  emit(header, std::span<std::byte, kHeaderBytes>(slab_.data() + offset, kHeaderBytes));
+  return post(size, offset, static_cast<uint32_t>(kHeaderBytes) + header.length_bytes, header.wants_ack, id);
+}
+
+Cable::Told Cable::tell(Size size, uint32_t buffer_class) {
+  Told told;
+  told.cable_number = ends_[index(size)].sender.send(buffer_class);
+  ReceiverCredit& small = receiver(Size::small);
+  ReceiverCredit& large = receiver(Size::large);
   // One class's credits ride along, in turn those that the peer does not know yet.
-  const uint32_t news = receiver(Size::small).untold_classes() | receiver(Size::large).untold_classes();
+  const uint32_t news = small.untold_classes() | large.untold_classes();
   if (news != 0) {
     const uint32_t later = news & (~1U << told_class_);
     told_class_ = static_cast<uint32_t>(std::countr_zero(later != 0 ? later : news));
+    small.tell(told_class_);
+    large.tell(told_class_);
   }
-  header.credit_class = static_cast<uint8_t>(told_class_);
-  header.freed_small = receiver(Size::small).freed(told_class_);
-  header.freed_large = receiver(Size::large).freed(told_class_);
-  receiver(Size::small).tell(told_class_);
-  receiver(Size::large).tell(told_class_);
-  emit(header, std::span<std::byte, kHeaderBytes>(slab_.data() + offset, kHeaderBytes));
+  told.credit_class = static_cast<uint8_t>(told_class_);
+  told.freed_small = small.freed(told_class_);
+  told.freed_large = large.freed(told_class_);
+  return told;
+}
 
-  uint32_t length = static_cast<uint32_t>(kHeaderBytes) + header.length_bytes;
+bool Cable::post(Size size, size_t offset, uint32_t length_bytes, bool is_awaited, const RequestId& id) {
+  End& end = ends_[index(size)];
   if (plan_.counts_frames) {
     const uint32_t slot_bytes = end.receives.slot_bytes;
-    length = std::max(length, (frames_of(slot_bytes) - 1) * kFrameBytes + 1);
+    length_bytes = std::max(length_bytes, (frames_of(slot_bytes) - 1) * kFrameBytes + 1);
   }
   ++end.sends_posted;
   ++end.serial;
   ++end.n_unsignalled;
-  const bool is_signalled = id.is_relayed || id.is_unsequenced || header.wants_ack || length > kShortBytes ||
+  const bool is_signalled = id.is_relayed || id.is_unsequenced || is_awaited || length_bytes > kShortBytes ||
                             end.n_unsignalled == requests_per_signal(size);
   const RequestId posted{false,
                          size,
@@ -269,24 +285,22 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   if (is_signalled) {
     end.n_unsignalled = 0;
   }
-  ibv_sge piece = device_.piece(offset, length);
-  ibv_send_wr request{};
-  request.wr_id = emit(posted);
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_SEND;
-  request.send_flags = is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
+  end.piece = device_.piece(offset, length_bytes);
+  end.request.wr_id = emit(posted);
+  end.request.sg_list = &end.piece;
+  end.request.send_flags = is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
   if (may_be_in_place_ && is_read_in_place_ && !id.is_relayed && !id.is_unsequenced) {
-    request.send_flags |= base::kStaysInPlace;  // it is kept until it is acknowledged; what is relayed, only until sent
+    end.request.send_flags |=
+        base::kStaysInPlace;  // it is kept until it is acknowledged; what is relayed, only until sent
   }
-  if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
+  if (const int error = end.connected->post_send(end.request); error != 0) [[unlikely]] {
     fail_call("ibv_post_send", error);
     return false;
   }
   if (id.is_relayed || id.is_unsequenced) {
     end.in_flight[(end.first_in_flight + end.n_in_flight++) % end.send_depth] = posted;
   }
-  sent_bytes += length;
+  sent_bytes += length_bytes;
   return true;
 }
 
@@ -326,13 +340,13 @@ bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
 
 void Cable::put_back(Size size, uint32_t slot, uint8_t buffer_class) {
   End& end = ends_[index(size)];
-  end.is_held[slot] = false;
+  end.is_held[slot] = 0;
   --end.n_held;
   if (!failure_.empty()) {
     return;  // with all others when it is connected anew
   }
   end.freed[end.n_freed++] = {static_cast<uint16_t>(slot), buffer_class};
-  if (end.n_freed >= kReceivesPerPost) {
+  if (end.n_freed >= (size == Size::small ? kMostFreed : kReceivesPerPost)) {
     post_freed();
   }
 }

@@ -152,6 +152,18 @@ class Cable {
   /// until its acknowledgement. Fills in what the header says of this cable. Of `id` the size, the cable, is_receive,
   /// n_requests and the incarnation are not read. False if the device refuses; then the cable has failed.
   bool send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, const RequestId& id);
+  // The same in two parts: what the next message's header is to say of this cable, which the peer hears by it; and
+  // handing over the message, whose header is written.
+  struct Told {
+    uint16_t cable_number = 0;
+    uint8_t credit_class = 0;
+    uint16_t freed_small = 0;
+    uint16_t freed_large = 0;
+  };
+  Told tell(Size size, uint32_t buffer_class);
+  /// `length_bytes`: header and payload. `is_awaited`: its completion must come by itself.
+  bool post(Size size, size_t offset, uint32_t length_bytes, bool is_awaited, const RequestId& id);
+  bool reads_in_place() const { return reads_in_place_; }
   /// The number of the last message sent, and whether the device is done with the memory of one: it has a completion of
   /// its own or of a later one, or the connection is another one by now.
   uint32_t serial(Size size) const { return ends_[index(size)].serial; }
@@ -197,13 +209,13 @@ class Cable {
   /// A receive has completed: it is held until free() or repost().
   void hold(Size size, uint32_t slot) {
     End& end = ends_[index(size)];
-    end.is_held[slot] = true;
+    end.is_held[slot] = 1;
     ++end.n_held;
   }
   /// A receive that has completed with an error holds nothing, and is posted again with the next connection.
   void drop(Size size, uint32_t slot) {
     End& end = ends_[index(size)];
-    end.is_held[slot] = false;
+    end.is_held[slot] = 0;
     --end.n_held;
   }
   /// It is posted again, and the sender owed the news, together with the next few: by post_freed() at the latest.
@@ -211,9 +223,9 @@ class Cable {
   /// The same without a word to the sender: its message had no sound header, or was of an earlier connection.
   void repost(Size size, uint32_t slot) { put_back(size, slot, kNotOwed); }
   void post_freed();
-  /// The same while the peer may soon need them: posting costs less for several at a time.
+  /// The same while the peer may soon need them, or several can be posted at once, which costs less.
   void post_freed_if_many() {
-    if (is_short_of_receives(Size::small) || is_short_of_receives(Size::large)) {
+    if (has_many_freed(Size::small) || has_many_freed(Size::large)) {
       post_freed();
     }
   }
@@ -236,6 +248,9 @@ class Cable {
 
  private:
   static constexpr uint32_t kReceivesPerPost = 4;
+  /// Of short messages so many may wait until nothing comes, or has come several times: whoever waited for a message
+  /// goes first.
+  static constexpr uint32_t kMostFreed = 2 * kReceivesPerPost;
   /// For the class of a message that came after it had been counted as lost.
   static constexpr uint8_t kNotOwed = UINT8_MAX;
   struct Freed {  // a receive that is to be posted
@@ -250,7 +265,7 @@ class Cable {
     std::optional<verbs::QueuePair> connected = std::nullopt;
     uint32_t qp_number = 0;
     std::vector<uint8_t> class_of = {};            // [slot], of the message in a held receive
-    std::vector<bool> is_held = {};                // [slot]
+    std::vector<uint8_t> is_held = {};             // [slot]: 1 or 0
     std::array<Freed, kSmallReceives> freed = {};  // as many as there can be of either size
     uint32_t n_freed = 0;
     uint32_t send_depth = 0;
@@ -260,15 +275,18 @@ class Cable {
     uint32_t n_unsignalled = 0;
     // Relayed and unsequenced sends, which complete in order: a ring of send_depth.
     std::vector<RequestId> in_flight = {};
+    // Of the message that is being posted: what stays the same is written once.
+    ibv_send_wr request = {};
+    ibv_sge piece = {};
     uint32_t first_in_flight = 0;
     uint32_t n_in_flight = 0;
     // As a report has said that is kBelatedNs old by the time it counts.
     uint32_t sent_by_peer = 0;
     uint64_t sent_by_peer_ns = 0;
   };
-  bool is_short_of_receives(Size size) const {
+  bool has_many_freed(Size size) const {
     const End& end = ends_[index(size)];
-    return end.n_freed > 0 && end.n_freed + end.n_held > end.receives.count / 8;
+    return end.n_freed >= kReceivesPerPost || (end.n_freed > 0 && end.n_freed + end.n_held > end.receives.count / 8);
   }
   static size_t index(Size size) { return static_cast<size_t>(size); }
   static constexpr uint16_t kFirstIncarnation = 1;

@@ -42,10 +42,14 @@ struct LostMessages {
 /// The sender's side: which of the peer's receives are taken. Pure. Not thread-safe.
 class SenderCredit {
  public:
-  explicit SenderCredit(const CreditPlan& plan) : plan_(plan) {}
+  explicit SenderCredit(const CreditPlan& plan) : shared_(plan.shared()) {
+    for (uint32_t i = 0; i < kClasses; ++i) {
+      kept_[i] = plan.kept(i);
+    }
+  }
 
   bool may_send(uint32_t buffer_class) const {
-    return taken_[buffer_class] < plan_.kept(buffer_class) || used_shared_ < plan_.shared();
+    return taken_[buffer_class] < kept_[buffer_class] || used_shared_ < shared_;
   }
   /// The number that the message gets.
   uint16_t send(uint32_t buffer_class) {
@@ -60,13 +64,14 @@ class SenderCredit {
   /// word of an honest peer.
   bool hear_freed(uint32_t buffer_class, uint16_t freed) {
     const auto newly = static_cast<uint16_t>(freed - freed_[buffer_class]);
+    if (newly == 0) {
+      return true;
+    }
     if (newly > taken_[buffer_class]) {
       return static_cast<uint16_t>(freed_[buffer_class] - freed) < 0x8000;  // an older word that comes late
     }
     freed_[buffer_class] = freed;
-    if (newly > 0) {
-      take(buffer_class, taken_[buffer_class] - newly);
-    }
+    take(buffer_class, taken_[buffer_class] - newly);
     return true;
   }
 
@@ -96,16 +101,17 @@ class SenderCredit {
  private:
   /// Changes how many of a class are taken, and of those that all share.
   void take(uint32_t buffer_class, uint32_t taken) {
-    const uint32_t kept = plan_.kept(buffer_class);
+    const uint32_t kept = kept_[buffer_class];
     const uint32_t before = taken_[buffer_class];
     used_shared_ += (taken > kept ? taken - kept : 0) - (before > kept ? before - kept : 0);
     taken_[buffer_class] = taken;
   }
 
-  CreditPlan plan_;
+  uint32_t shared_;
   uint32_t used_shared_ = 0;
   uint32_t number_ = 0;
   uint32_t n_lost_ = 0;
+  std::array<uint32_t, kClasses> kept_ = {};
   std::array<uint32_t, kClasses> taken_ = {};
   std::array<uint16_t, kClasses> freed_ = {};
   // [number]: of as many as numbers tell apart. One that is missed is told of late, when thousands have followed it.
@@ -115,14 +121,16 @@ class SenderCredit {
 /// The receiver's side: what has come, what it has freed, and what of that the peer knows. Pure. Not thread-safe.
 class ReceiverCredit {
  public:
-  /// A message with a number of these last 16 bits. Those between the last one and this one are lost: a queue pair keeps
-  /// its order. False: it had been counted as lost itself, so that nobody owes its credit any more.
+  /// A message with a number of these last 16 bits. Those between the last one and this one are lost: a queue pair
+  /// keeps its order. False: it had been counted as lost itself, so that nobody owes its credit any more.
   [[nodiscard]] bool receive(uint16_t number) {
     const auto ahead = static_cast<int16_t>(number - static_cast<uint16_t>(expected_));
-    if (ahead < 0) {
-      return false;
+    if (ahead != 0) [[unlikely]] {
+      if (ahead < 0) {
+        return false;
+      }
+      (void)miss_before(expected_ + static_cast<uint32_t>(ahead));
     }
-    (void)miss_before(expected_ + static_cast<uint32_t>(ahead));
     ++expected_;
     return true;
   }

@@ -8,19 +8,17 @@
 namespace ringbolt::engine {
 namespace {
 
-constexpr uint8_t kMagic = 0xb7;
-constexpr uint8_t kVersion = 1;
 constexpr uint8_t kHasPayloadCrc = 1;
 constexpr uint8_t kWantsAck = 2;
 constexpr uint8_t kReadsInPlace = 4;
+constexpr uint8_t kEndedBefore = 8;
 
 static_assert(std::endian::native == std::endian::little, "headers are little-endian, as they lie in memory");
 
-// The header is put together, and taken apart, by words: fields stored one by one, or words copied on as wider ones,
-// could not be read back before everything that was written earlier, the payload too, has left the core.
+// The header is put together by words: fields stored one by one could not be read back as words, as the checksum reads
+// them, before everything that was written earlier, the payload too, has left the core.
 constexpr size_t kWordBytes = sizeof(uint64_t);
-using Words = std::array<uint64_t, kHeaderBytes / kWordBytes>;
-constexpr size_t kCrcAt = 4;  // zero while it is computed
+constexpr size_t kCrcAt = offsetof(ChunkHeader, crc);  // zero while it is computed
 
 /// A field's place in its word, `bits` up. It is read by itself: the compiler must not read two neighbours as a word.
 template <class T>
@@ -34,7 +32,7 @@ uint64_t up(T value, unsigned bits) {
 
 void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to) {
   const unsigned flags = (header.has_payload_crc ? kHasPayloadCrc : 0U) | (header.wants_ack ? kWantsAck : 0U) |
-                         (header.reads_in_place ? kReadsInPlace : 0U);
+                         (header.reads_in_place ? kReadsInPlace : 0U) | (header.ended_before ? kEndedBefore : 0U);
   uint64_t first_via = 0;
   uint32_t last_via = 0;
   std::memcpy(&first_via, header.via.data(), sizeof first_via);
@@ -50,8 +48,31 @@ void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to) {
   put(6, up(header.call, 0) | up(header.chunk, 32));
   put(7, up(header.signature, 0) | up(header.incarnation, 32) | up(header.cable_number, 48));
   put(8, up(header.credit_class, 0) | up(header.reserved, 8) | up(header.freed_small, 16) | up(header.freed_large, 32));
-  const uint32_t crc = base::crc32c(0, to);
+  const uint32_t crc = base::crc32c_of_72(to);
   std::memcpy(to.data() + kCrcAt, &crc, sizeof crc);
+}
+
+void emit(const DirectHeader& header, std::span<std::byte, kHeaderBytes> to, ChunkHeader& kept) {
+  const unsigned flags = (header.has_payload_crc ? kHasPayloadCrc : 0U) | (header.wants_ack ? kWantsAck : 0U) |
+                         (header.reads_in_place ? kReadsInPlace : 0U) | (header.ended_before ? kEndedBefore : 0U);
+  const auto at = [](auto value, unsigned bits) { return static_cast<uint64_t>(value) << bits; };
+  const auto copy = std::as_writable_bytes(std::span<ChunkHeader, 1>(&kept, 1));
+  const auto put = [&](size_t word, uint64_t value) {
+    std::memcpy(to.data() + word * kWordBytes, &value, kWordBytes);
+    std::memcpy(copy.data() + word * kWordBytes, &value, kWordBytes);
+  };
+  const uint64_t first = kMagic | at(kVersion, 8) | at(Kind::data, 16) | at(flags, 24);
+  std::memcpy(copy.data(), &first, kWordBytes);
+  put(1, at(header.payload_crc, 0) | at(header.length_bytes, 32));
+  put(2, at(header.session, 0) | at(header.source, 32) | at(header.destination, 40));
+  put(3, 0);
+  put(4, at(header.sequence, 32));
+  put(5, at(header.ack, 0) | at(header.group, 32) | at(header.transfer, 48));
+  put(6, at(header.call, 0) | at(header.chunk, 32));
+  put(7, at(header.signature, 0) | at(header.incarnation, 32) | at(header.cable_number, 48));
+  put(8, at(header.credit_class, 0) | at(header.freed_small, 16) | at(header.freed_large, 32));
+  const uint64_t sealed = first | at(base::crc32c_of_72(copy), 8 * kCrcAt);
+  std::memcpy(to.data(), &sealed, kWordBytes);
 }
 
 std::optional<ChunkHeader> parse_header(std::span<const std::byte> message) {
@@ -63,45 +84,21 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> head, size_t 
   if (head.size() < kHeaderBytes || message_bytes < kHeaderBytes) {
     return parsed;
   }
-  Words words;  // read once: the peer may write there
-  std::memcpy(words.data(), head.data(), kHeaderBytes);
-  const auto kind = static_cast<uint8_t>(words[0] >> 16);
-  const auto flags = static_cast<uint8_t>(words[0] >> 24);
-  const auto crc = static_cast<uint32_t>(words[0] >> 32);
-  words[0] &= ~(uint64_t{UINT32_MAX} << 8 * kCrcAt);
-  if (static_cast<uint16_t>(words[0]) != (kMagic | kVersion << 8) || kind < 1 || kind > 4 ||
-      flags > (kHasPayloadCrc | kWantsAck | kReadsInPlace) ||
-      crc != base::crc32c(0, std::as_bytes(std::span(words)))) {
+  ChunkHeader& header = parsed.emplace();
+  const auto copy = std::as_writable_bytes(std::span<ChunkHeader, 1>(&header, 1));
+  std::memcpy(copy.data(), head.data(), copy.size());  // read once: the peer may write there
+  uint64_t first = 0;
+  std::memcpy(&first, copy.data(), kWordBytes);
+  const auto crc = static_cast<uint32_t>(first >> 8 * kCrcAt);
+  first &= UINT32_MAX;
+  std::memcpy(copy.data(), &first, kWordBytes);
+  constexpr unsigned kKnownFlags = kHasPayloadCrc | kWantsAck | kReadsInPlace | kEndedBefore;
+  const auto kind = static_cast<uint8_t>(header.kind);
+  if (static_cast<uint16_t>(first) != (kMagic | kVersion << 8) || kind < 1 || kind > 4 || first >> 24 > kKnownFlags ||
+      crc != base::crc32c_of_72(copy)) {
+    parsed.reset();
     return parsed;
   }
-  ChunkHeader& header = parsed.emplace();
-  header.kind = static_cast<Kind>(kind);
-  header.has_payload_crc = (flags & kHasPayloadCrc) != 0;
-  header.wants_ack = (flags & kWantsAck) != 0;
-  header.reads_in_place = (flags & kReadsInPlace) != 0;
-  header.payload_crc = static_cast<uint32_t>(words[1]);
-  header.length_bytes = static_cast<uint32_t>(words[1] >> 32);
-  header.session = static_cast<uint32_t>(words[2]);
-  header.source = static_cast<uint8_t>(words[2] >> 32);
-  header.destination = static_cast<uint8_t>(words[2] >> 40);
-  header.hops_done = static_cast<uint8_t>(words[2] >> 48);
-  header.n_via = static_cast<uint8_t>(words[2] >> 56);
-  const auto last_via = static_cast<uint32_t>(words[4]);
-  std::memcpy(header.via.data(), &words[3], sizeof words[3]);
-  std::memcpy(header.via.data() + sizeof words[3], &last_via, sizeof last_via);
-  header.sequence = static_cast<uint32_t>(words[4] >> 32);
-  header.ack = static_cast<uint32_t>(words[5]);
-  header.group = static_cast<uint16_t>(words[5] >> 32);
-  header.transfer = static_cast<uint16_t>(words[5] >> 48);
-  header.call = static_cast<uint32_t>(words[6]);
-  header.chunk = static_cast<uint32_t>(words[6] >> 32);
-  header.signature = static_cast<uint32_t>(words[7]);
-  header.incarnation = static_cast<uint16_t>(words[7] >> 32);
-  header.cable_number = static_cast<uint16_t>(words[7] >> 48);
-  header.credit_class = static_cast<uint8_t>(words[8]);
-  header.reserved = static_cast<uint8_t>(words[8] >> 8);
-  header.freed_small = static_cast<uint16_t>(words[8] >> 16);
-  header.freed_large = static_cast<uint16_t>(words[8] >> 32);
   if (header.length_bytes > message_bytes - kHeaderBytes || header.n_via > kMostVia ||
       header.hops_done > header.n_via) {
     parsed.reset();

@@ -18,6 +18,7 @@ ChunkHeader counting_header() {
   header.kind = Kind::word;
   header.has_payload_crc = true;
   header.reads_in_place = true;
+  header.ended_before = true;
   header.payload_crc = 0x0b0a0908;
   header.length_bytes = 0x0f0e0d0c;
   header.session = 0x13121110;
@@ -57,7 +58,7 @@ TEST(ChunkHeader, lies_as_the_table_of_the_format_says) {
   set(0, 0xb7);
   set(1, 1);
   set(2, 2);
-  set(3, 1 | 4);
+  set(3, 1 | 4 | 8);
   set(22, 2);
   set(23, 12);
   set(64, 0x0d);
@@ -69,6 +70,32 @@ TEST(ChunkHeader, lies_as_the_table_of_the_format_says) {
     set(4 + i, crc >> 8 * i & 0xff);
   }
   EXPECT_EQ(emitted(counting_header()), expected);
+}
+
+/// Of every flag in turn, with all other fields as above.
+TEST(DirectHeader, is_the_header_of_a_chunk_without_ranks_between) {
+  for (unsigned flags = 0; flags < 16; ++flags) {
+    ChunkHeader header = counting_header();
+    header.kind = Kind::data;
+    header.hops_done = header.n_via = 0;
+    header.via = {};
+    header.has_payload_crc = (flags & 1U) != 0;
+    header.wants_ack = (flags & 2U) != 0;
+    header.reads_in_place = (flags & 4U) != 0;
+    header.ended_before = (flags & 8U) != 0;
+    const DirectHeader direct{header.has_payload_crc, header.wants_ack,   header.reads_in_place,
+                              header.ended_before,    header.payload_crc, header.length_bytes,
+                              header.session,         header.source,      header.destination,
+                              header.sequence,        header.ack,         header.group,
+                              header.transfer,        header.call,        header.chunk,
+                              header.signature,       header.incarnation, header.cable_number,
+                              header.credit_class,    header.freed_small, header.freed_large};
+    std::array<std::byte, kHeaderBytes> bytes{};
+    ChunkHeader kept;
+    emit(direct, bytes, kept);
+    EXPECT_EQ(bytes, emitted(header)) << flags;
+    EXPECT_EQ(kept, header) << flags;
+  }
 }
 
 TEST(ChunkHeader, is_read_as_it_was_written) {

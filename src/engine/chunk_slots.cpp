@@ -1,7 +1,5 @@
 #include "engine/chunk_slots.h"
 
-#include "base/assert.h"
-
 namespace ringbolt::engine {
 
 ChunkSlots::Rows ChunkSlots::make_rows(SlabLayout& layout) {
@@ -10,17 +8,6 @@ ChunkSlots::Rows ChunkSlots::make_rows(SlabLayout& layout) {
 }
 
 ChunkSlots::ChunkSlots(const Rows& rows, std::span<std::byte> slab) : rows_(rows), slab_(slab) {}
-
-std::optional<ChunkSlots::Slot> ChunkSlots::take(uint32_t length_bytes, uint32_t n_kept) {
-  RINGBOLT_ASSERT(length_bytes <= kLargePayloadBytes);
-  const bool is_small = size_for(length_bytes) == Size::small;
-  FreeSlots& free = is_small ? free_small_ : free_large_;
-  if (free.size() <= (is_small ? n_kept : 0)) {
-    return std::nullopt;
-  }
-  const uint32_t slot = free.take() + (is_small ? 0 : kSmall);
-  return Slot{slab_.data() + offset_of(slot) + kHeaderBytes, slot};
-}
 
 void ChunkSlots::free(uint32_t slot) {
   states_[slot] = {};

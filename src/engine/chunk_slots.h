@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/assert.h"
 #include "engine/cable.h"
 #include "engine/slots.h"
 
@@ -33,7 +34,16 @@ class ChunkSlots {
     uint32_t id = 0;
   };
   /// For a payload of up to kLargePayloadBytes; nothing while all are in use, or all small ones but `n_kept`.
-  std::optional<Slot> take(uint32_t length_bytes, uint32_t n_kept);
+  std::optional<Slot> take(uint32_t length_bytes, uint32_t n_kept) {
+    RINGBOLT_ASSERT(length_bytes <= kLargePayloadBytes);
+    const bool is_small = size_for(length_bytes) == Size::small;
+    FreeSlots& free = is_small ? free_small_ : free_large_;
+    if (free.size() <= (is_small ? n_kept : 0)) {
+      return std::nullopt;
+    }
+    const uint32_t slot = free.take() + (is_small ? 0 : kSmall);
+    return Slot{slab_.data() + offset_of(slot) + kHeaderBytes, slot};
+  }
   /// Nobody needs or reads it.
   void free(uint32_t slot);
   static Size size_of(uint32_t slot) { return slot < kSmall ? Size::small : Size::large; }

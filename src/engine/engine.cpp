@@ -26,9 +26,11 @@ Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
   for (const auto& cable : cables_) {
     neighbours_[cable->plan().peer].rails.push_back(cable.get());
   }
-  for (const Neighbour& neighbour : neighbours_) {
-    for (Cable* rail : neighbour.rails) {
-      if (neighbour.rails.size() > 1) {
+  for (size_t rank = 0; rank < neighbours_.size(); ++rank) {
+    const std::vector<Cable*>& rails = neighbours_[rank].rails;
+    flows_[rank].only_rail = rails.size() == 1 ? rails.front() : nullptr;
+    for (Cable* rail : rails) {
+      if (rails.size() > 1) {
         rail->be_rail();
       }
     }
@@ -77,7 +79,8 @@ void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) c
 /// Whether a neighbour reads all that goes to it straight where it has been written, as far as it has said.
 bool Engine::is_read_in_place(uint32_t rank) const {
   const std::vector<Cable*>& rails = neighbours_[rank].rails;
-  return !rails.empty() && std::all_of(rails.begin(), rails.end(), [](const Cable* rail) { return rail->is_read_in_place(); });
+  return !rails.empty() &&
+         std::all_of(rails.begin(), rails.end(), [](const Cable* rail) { return rail->is_read_in_place(); });
 }
 
 void Engine::fill(const ChunkSlots::Slot& slot, const std::byte* from, uint32_t length_bytes) {
@@ -97,8 +100,7 @@ void Engine::protect(ChunkHeader& header, size_t offset) {
   const bool stays =
       header.n_via == 0 && header.length_bytes >= kLeastInPlaceBytes && is_read_in_place(header.destination);
   last_in_place_bytes_ = stays ? header.length_bytes : UINT32_MAX;
-  header.has_payload_crc =
-      plan_.checksums == Checksums::every || (plan_.checksums == Checksums::carried && !stays);
+  header.has_payload_crc = plan_.checksums == Checksums::every || (plan_.checksums == Checksums::carried && !stays);
   if (header.has_payload_crc && header.length_bytes > 0) {  // that of nothing is 0
     header.payload_crc = base::crc32c(0, slab_.subspan(offset + kHeaderBytes, header.length_bytes));
   }
@@ -132,6 +134,7 @@ void Engine::send_sequenced(Kind kind, uint32_t slot, uint32_t length_bytes, con
   header.chunk = address.chunk;
   header.signature = address.signature;
   header.wants_ack = slots_.run_low();
+  header.ended_before = address.ended_before;
   std::array<uint8_t, kMostVia> via;
   for (size_t i = 0; i < address.via.size(); ++i) {
     via[i] = static_cast<uint8_t>(address.via[i]);
@@ -143,8 +146,74 @@ void Engine::send_sequenced(Kind kind, uint32_t slot, uint32_t length_bytes, con
   submit(header, origin, header.n_via > 0 ? header.via[0] : address.destination, ChunkSlots::size_of(slot), 0);
 }
 
-/// Each step of it is a function, and calls that another one makes, too: compiled into one, for the many short chunks.
+/// A chunk to a neighbour over the only cable there, if nothing stands in its way: what send_sequenced() and all that
+/// it calls would do, with the header made in registers. False: something does; nothing has been done.
+bool Engine::send_at_once(uint32_t slot, uint32_t length_bytes, const Address& address) {
+  Flow& flow = flows_[address.destination];
+  Cable* const cable = flow.only_rail;
+  const Size size = ChunkSlots::size_of(slot);
+  // A cable that is in use is up, so that the path is open.
+  if (cable == nullptr || !address.via.empty() || flow.is_given_up || !cable->is_in_use() ||
+      !cable->may_send(size, 0) || !neighbours_[address.destination].queue.is_empty()) {
+    return false;
+  }
+  const size_t offset = slots_.offset_of(slot);
+  const std::span<std::byte> message = slab_.subspan(offset, kHeaderBytes + length_bytes);
+  const bool stays = length_bytes >= kLeastInPlaceBytes && cable->is_read_in_place();  // see protect()
+  last_in_place_bytes_ = stays ? length_bytes : UINT32_MAX;
+  const Cable::Told told = cable->tell(size, 0);
+  DirectHeader header;
+  header.has_payload_crc = plan_.checksums == Checksums::every || (plan_.checksums == Checksums::carried && !stays);
+  header.wants_ack = slots_.run_low();
+  header.reads_in_place = cable->reads_in_place();
+  header.ended_before = address.ended_before;
+  header.payload_crc = header.has_payload_crc && length_bytes > 0 ? base::crc32c(0, message.subspan(kHeaderBytes)) : 0;
+  header.length_bytes = length_bytes;
+  header.session = plan_.session;
+  header.source = static_cast<uint8_t>(plan_.rank);
+  header.destination = static_cast<uint8_t>(address.destination);
+  header.sequence = flow.next_sequence++;
+  header.ack = flow.received.expected();
+  header.group = address.group;
+  header.transfer = address.transfer;
+  header.call = address.call;
+  header.chunk = address.chunk;
+  header.signature = address.signature;
+  header.incarnation = cable->incarnation();
+  header.cable_number = told.cable_number;
+  header.credit_class = told.credit_class;
+  header.freed_small = told.freed_small;
+  header.freed_large = told.freed_large;
+  Unacknowledged& waiting = flow.unacknowledged.append();
+  waiting.slot = slot;
+  waiting.sent_ns = now_ns_;
+  waiting.n_tries = 0;
+  waiting.is_due = false;
+  waiting.first_slot = kNoSlot;
+  emit(header, message.first<kHeaderBytes>(), waiting.header);
+  flow.n_to_acknowledge = 0;
+  ++counts_.chunks_sent;
+  RequestId id;
+  id.slot = static_cast<uint16_t>(slot);
+  if (cable->post(size, offset, static_cast<uint32_t>(message.size()), header.wants_ack, id)) [[likely]] {
+    slots_.note_sent(slot, *cable);
+  } else {
+    Origin origin;
+    origin.offset = offset;
+    origin.send_slot = slot;
+    enqueue(neighbours_[address.destination], waiting.header, origin, size, 0);
+  }
+  return true;
+}
+
+/// Compiled into one, with the calls that it makes: short chunks are many.
 [[gnu::flatten]] void Engine::send(uint32_t slot, uint32_t length_bytes, const Address& address) {
+  if (!send_at_once(slot, length_bytes, address)) [[unlikely]] {
+    send_by_any_way(slot, length_bytes, address);
+  }
+}
+
+[[gnu::flatten]] void Engine::send_by_any_way(uint32_t slot, uint32_t length_bytes, const Address& address) {
   send_sequenced(Kind::data, slot, length_bytes, address);
 }
 
@@ -248,6 +317,11 @@ void Engine::submit(ChunkHeader& header, const Origin& origin, uint32_t next_ran
   if (neighbour.queue.is_empty() && try_send(neighbour, header, origin, size, buffer_class)) {
     return;
   }
+  enqueue(neighbour, header, origin, size, buffer_class);
+}
+
+void Engine::enqueue(Neighbour& neighbour, const ChunkHeader& header, const Origin& origin, Size size,
+                     uint32_t buffer_class) {
   if (!origin.is_relayed) {
     slots_.note_queued(origin.send_slot);
   }
@@ -262,7 +336,8 @@ bool Engine::try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& o
     slots_.retire(origin.send_slot);
     return true;
   }
-  // Rails take turns by their rates; one that has no room or credit, since it is slower than was thought, is passed over.
+  // Rails take turns by their rates; one that has no room or credit, since it is slower than was thought, is passed
+  // over.
   const bool take_turns = neighbour.rails.size() > 1;
   Cable* best = nullptr;
   for (Cable* rail : neighbour.rails) {

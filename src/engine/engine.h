@@ -44,6 +44,16 @@ class Receiver {
   virtual void on_cable_failed(uint32_t cable) = 0;
 };
 
+/// Who waits for the chunks of one call: see Engine::await().
+class Awaiting {
+ public:
+  /// As Receiver::on_chunk(), of such a chunk. False: it is for the receiver after all; nothing has been done with it.
+  virtual bool on_awaited(const ChunkHeader& header, const Receipt& receipt) = 0;
+
+ protected:
+  ~Awaiting() = default;
+};
+
 /// Where a chunk goes and what it is.
 struct Address {
   uint32_t destination = 0;
@@ -53,6 +63,7 @@ struct Address {
   uint32_t call = 0;
   uint32_t chunk = 0;
   uint32_t signature = 0;
+  bool ended_before = false;  ///< see ChunkHeader
 };
 
 struct EnginePlan {
@@ -74,7 +85,7 @@ struct EngineCounts {
   uint64_t bad_headers = 0;
   uint64_t bad_payloads = 0;
   uint64_t unprotected = 0;  ///< copies without a checksum
-  uint64_t strangers = 0;  ///< sound, but of another session, connection or path
+  uint64_t strangers = 0;    ///< sound, but of another session, connection or path
   uint64_t acks_sent = 0;
   uint64_t read_in_place = 0;  ///< of those received
 };
@@ -102,6 +113,14 @@ class Engine {
   /// Waits for own().
   ~Engine();
   void set_receiver(Receiver& receiver) { receiver_ = &receiver; }
+  /// Chunks of that call go to `awaiting` from now on, past the receiver, until await_no_more(). Of several who wait
+  /// the last one: the others' chunks go the usual way.
+  void await(Awaiting& awaiting, uint16_t group, uint32_t call) { awaited_ = {&awaiting, group, call}; }
+  void await_no_more(const Awaiting& awaiting) {
+    if (awaited_.by == &awaiting) {
+      awaited_.by = nullptr;
+    }
+  }
 
   /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
   std::optional<ChunkSlots::Slot> take_slot(uint32_t length_bytes) {
@@ -130,9 +149,9 @@ class Engine {
   bool send_beat(uint32_t cable, std::span<const std::byte> bytes);
 
   void release(uint64_t receipt);
-  /// For a receipt that is not released before on_chunk() returns: it moves to other memory if it lies in its sender's, or
-  /// if too many receives are held. What stands for it now. Whoever kept one in its sender's memory would hold up the
-  /// acknowledgement of all that follows it; and the sender, out of memory, what the receiver waits for.
+  /// For a receipt that is not released before on_chunk() returns: it moves to other memory if it lies in its sender's,
+  /// or if too many receives are held. What stands for it now. Whoever kept one in its sender's memory would hold up
+  /// the acknowledgement of all that follows it; and the sender, out of memory, what the receiver waits for.
   Receipt settle(const Receipt& receipt);
 
   /// Takes completions, serves queues and, as time goes by, acknowledges and sends again. Whether anything was done.
@@ -192,6 +211,7 @@ class Engine {
     uint32_t next_sequence = 0;
     Ring<Unacknowledged> unacknowledged;
     ReceivedNumbers received;
+    Cable* only_rail = nullptr;  // of a neighbour with one cable
     uint64_t round_trip_ns = 0;  // smoothed, without what losses add: what waits before slow cables makes it long
     uint32_t n_to_acknowledge = 0;
     uint64_t to_acknowledge_since_ns = 0;
@@ -210,10 +230,13 @@ class Engine {
   // engine.cpp: sending
   void abandon_slot(uint32_t rank, uint32_t slot);
   void send_sequenced(Kind kind, uint32_t slot, uint32_t length_bytes, const Address& address);
+  bool send_at_once(uint32_t slot, uint32_t length_bytes, const Address& address);
+  [[gnu::noinline]] void send_by_any_way(uint32_t slot, uint32_t length_bytes, const Address& address);
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
   void protect(ChunkHeader& header, size_t offset);
   bool is_read_in_place(uint32_t rank) const;
   void submit(ChunkHeader& header, const Origin& origin, uint32_t next_rank, Size size, uint32_t buffer_class);
+  void enqueue(Neighbour& neighbour, const ChunkHeader& header, const Origin& origin, Size size, uint32_t buffer_class);
   bool try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& origin, Size size, uint32_t buffer_class);
   void serve(Neighbour& neighbour);
   bool send_on_cable(uint32_t cable, std::span<const std::byte> first, std::span<const std::byte> second);
@@ -249,6 +272,12 @@ class Engine {
   std::vector<std::unique_ptr<Cable>>& cables_;
   std::span<std::byte> slab_;
   Receiver* receiver_ = nullptr;
+  struct Awaited {
+    Awaiting* by = nullptr;
+    uint16_t group = 0;
+    uint32_t call = 0;
+  };
+  Awaited awaited_;
   ChunkSlots slots_;
   base::AdaptiveCopy copier_;
   std::vector<Flow> flows_;            // [rank]

@@ -10,8 +10,8 @@
 namespace ringbolt::engine {
 namespace {
 
-// A receipt's id: the wr_id of a receive, or with the highest bit that of a block of memory. With the next one the message
-// lies elsewhere.
+// A receipt's id: the wr_id of a receive, or with the highest bit that of a block of memory. With the next one the
+// message lies elsewhere.
 constexpr uint64_t kIsBlock = uint64_t{1} << 63;
 constexpr uint64_t kIsInPlace = uint64_t{1} << 62;
 
@@ -160,7 +160,11 @@ void Engine::deliver(Cable& cable, uint64_t wr_id, const RequestId& id, const Ch
     cable.free(id.size, id.slot);
   } else {
     counts_.read_in_place += is_in_place ? 1 : 0;
-    receiver_->on_chunk(header, {wr_id | (is_in_place ? kIsInPlace : 0), payload});
+    const Receipt receipt{wr_id | (is_in_place ? kIsInPlace : 0), payload};
+    const bool is_awaited = awaited_.by != nullptr && header.call == awaited_.call && header.group == awaited_.group;
+    if (!is_awaited || !awaited_.by->on_awaited(header, receipt)) {
+      receiver_->on_chunk(header, receipt);
+    }
   }
   // Only now: what the receiver has sent meanwhile must not tell the sender that its memory is free.
   flow.received.take(header.sequence);

@@ -127,8 +127,8 @@ TEST(Engine, all_to_all_with_rails) {
   }
 }
 
-// A peer that stands still leaves messages with the device for longer than they are waited for. When they were sent again
-// from the same memory, or that was used again, the peer got other messages than were sent.
+// A peer that stands still leaves messages with the device for longer than they are waited for. When they were sent
+// again from the same memory, or that was used again, the peer got other messages than were sent.
 TEST(Engine, leaves_alone_what_a_device_still_reads) {
   constexpr uint32_t kCount = 300;
   LoopFabric fabric(2, {{0, 1}, {0, 1}});
@@ -288,7 +288,8 @@ TEST(Engine, connects_a_cable_anew_while_the_receiver_keeps_what_came_by_it) {
   for (const uint32_t chunk : {0U, 1U, 2U}) {
     ASSERT_TRUE(fabric.send(0, 1, chunk, chunk == 2 ? 60000 : 3000));
   }
-  ASSERT_TRUE(fabric.run_until([&] { return collector.chunks.size() == 3 && fabric.engine(0).n_unacknowledged() == 0; }));
+  ASSERT_TRUE(
+      fabric.run_until([&] { return collector.chunks.size() == 3 && fabric.engine(0).n_unacknowledged() == 0; }));
   for (const uint32_t rank : {0U, 1U}) {
     fabric.engine(rank).fail_cable(0, "the test says so");
     fabric.engine(rank).set_cable_up(0, false);
@@ -409,8 +410,8 @@ TEST(Engine, forgets_what_it_gives_up) {
   EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 0U);
 }
 
-// Short messages of the large queue pair complete together with later ones. Where nothing followed, the one that had been
-// lost counted as waiting for its cable, and was never sent again.
+// Short messages of the large queue pair complete together with later ones. Where nothing followed, the one that had
+// been lost counted as waiting for its cable, and was never sent again.
 TEST(Engine, sends_again_what_is_lost_though_nothing_follows) {
   LoopFabric fabric(2, line(2), kHopClasses, "", Checksums::carried, false);
   for (uint32_t chunk = 0; chunk < 5; ++chunk) {

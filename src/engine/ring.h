@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
 namespace ringbolt::engine {
 
-/// A queue whose memory grows to what it has held at once and stays: adding to it allocates nothing then, as a deque does
-/// every few elements. Adding may move all that it holds. Not thread-safe.
+/// A queue whose memory grows to what it has held at once and stays: adding to it allocates nothing then, as a deque
+/// does every few elements. Adding may move all that it holds. Not thread-safe.
 template <class T>
 class Ring {
  public:
@@ -16,20 +17,24 @@ class Ring {
   size_t size() const { return count_; }
   T& front() { return slots_[first_]; }
   const T& front() const { return slots_[first_]; }
-  T& operator[](size_t i) { return slots_[(first_ + i) & (slots_.size() - 1)]; }
-  const T& operator[](size_t i) const { return slots_[(first_ + i) & (slots_.size() - 1)]; }
+  T& operator[](size_t i) { return slots_[(first_ + i) & mask_]; }
+  const T& operator[](size_t i) const { return slots_[(first_ + i) & mask_]; }
 
   /// A new one, at the end.
   T& emplace_back() {
-    if (count_ == slots_.size()) [[unlikely]] {
-      grow();
-    }
-    T* const made = &(*this)[count_++];
+    T* const made = &append();
     std::destroy_at(made);
     return *std::construct_at(made);
   }
+  /// Likewise; it holds what the one before it in its place held, until the caller sets all of it.
+  T& append() {
+    if (count_ == mask_ + 1) [[unlikely]] {
+      grow();
+    }
+    return (*this)[count_++];
+  }
   void pop_front() {
-    first_ = (first_ + 1) & (slots_.size() - 1);
+    first_ = (first_ + 1) & mask_;
     --count_;
   }
   void clear() { first_ = count_ = 0; }
@@ -59,10 +64,12 @@ class Ring {
       larger[i] = std::move((*this)[i]);
     }
     slots_ = std::move(larger);
+    mask_ = slots_.size() - 1;
     first_ = 0;
   }
 
-  std::vector<T> slots_;  // a power of two, or none
+  std::vector<T> slots_;    // a power of two, or none
+  size_t mask_ = SIZE_MAX;  // its size less one
   size_t first_ = 0;
   size_t count_ = 0;
 };

@@ -43,6 +43,18 @@ TEST(Ring, is_a_queue_however_often_it_goes_round_or_grows) {
   EXPECT_EQ(all(ring), std::vector<int>{3});
 }
 
+TEST(Ring, what_is_appended_is_the_last_whatever_it_holds) {
+  Ring<int> ring;
+  for (int i = 0; i < 100; ++i) {  // grows, and goes round
+    ring.append() = i;
+    if (i % 3 == 2) {
+      ring.pop_front();
+    }
+    EXPECT_EQ(ring[ring.size() - 1], i);
+    EXPECT_EQ(ring.front(), (i + 1) / 3);
+  }
+}
+
 TEST(Ring, what_it_holds_may_be_changed_in_place) {
   Ring<int> ring;
   for (int i = 0; i < 16; ++i) {  // as many as fit without growing

@@ -45,22 +45,25 @@ class SlabLayout {
 /// The free slots of a row. Not thread-safe.
 class FreeSlots {
  public:
-  explicit FreeSlots(uint32_t count) {
-    for (uint32_t slot = count; slot > 0; --slot) {
-      free_.push_back(slot - 1);
+  explicit FreeSlots(uint32_t count) : free_(count), size_(count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      free_[i] = count - 1 - i;
     }
   }
-  bool is_empty() const { return free_.empty(); }
-  size_t size() const { return free_.size(); }
-  uint32_t take() {
-    const uint32_t slot = free_.back();
-    free_.pop_back();
-    return slot;
+  bool is_empty() const { return size_ == 0; }
+  uint32_t size() const { return size_; }
+  uint32_t take() { return free_[--size_]; }
+  /// One that has been taken. More than there are, which only a device that completes a send twice would bring, don't
+  /// count.
+  void give(uint32_t slot) {
+    if (size_ < free_.size()) [[likely]] {
+      free_[size_++] = slot;
+    }
   }
-  void give(uint32_t slot) { free_.push_back(slot); }
 
  private:
-  std::vector<uint32_t> free_;
+  std::vector<uint32_t> free_;  // the first size_
+  uint32_t size_;
 };
 
 }  // namespace ringbolt::engine

@@ -165,9 +165,18 @@ engine::Address Call::address(uint32_t peer, const collective::ChunkTag& tag) co
   return address;
 }
 
+engine::Address Call::chunk_address(uint32_t peer, const collective::ChunkTag& tag) {
+  engine::Address to = address(peer, tag);
+  if (follows_ended_) {
+    to.ended_before = true;
+    communicator_.note_told(peer, id_.number);
+  }
+  return to;
+}
+
 void Call::send(Slot slot, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
                 const collective::ChunkTag& tag) {
-  engine::Address to = address(peer, tag);
+  engine::Address to = chunk_address(peer, tag);
   std::array<uint32_t, engine::kMostVia> ranks;
   if (!via.empty() && via.size() <= ranks.size()) {
     for (size_t i = 0; i < via.size(); ++i) {
@@ -176,6 +185,23 @@ void Call::send(Slot slot, uint32_t length_bytes, uint32_t peer, std::span<const
     to.via = {ranks.data(), via.size()};
   }
   communicator_.engine().send(slot.id, length_bytes, to);
+}
+
+bool Call::send_copy(const std::byte* from, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
+                     const collective::ChunkTag& tag) {
+  if (!via.empty()) {
+    return PointToPoint::send_copy(from, length_bytes, peer, via, tag);
+  }
+  engine::Engine& engine = communicator_.engine();
+  const auto slot = engine.take_slot(length_bytes);
+  if (!slot) {
+    return false;
+  }
+  if (length_bytes > 0) {
+    engine.fill(*slot, from, length_bytes);
+  }
+  engine.send(slot->id, length_bytes, chunk_address(peer, tag));
+  return true;
 }
 
 void Call::cancel(Slot slot) { communicator_.engine().cancel(slot.id); }

@@ -97,6 +97,8 @@ class Call final : public collective::PointToPoint {
   void let_go();
   /// Goes on with what another execution has begun, whose chunks this call carries.
   void go_on(collective::ShortExecution& from, const collective::Operands& operands);
+  /// All collectives of its group before it have ended whenever it begins: its chunks say so, and no word has to.
+  void begin_after_all_others() { follows_ended_ = true; }
   bool is_held() const { return is_held_; }
   bool is_prepared() const { return execution_ != nullptr; }
   /// What it is, once that is known: of a call that is not prepared, or not yet another one.
@@ -130,6 +132,8 @@ class Call final : public collective::PointToPoint {
   void send(Slot slot, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
             const collective::ChunkTag& tag) override;
   void fill(Slot slot, const std::byte* from, uint32_t length_bytes) override;
+  [[nodiscard]] bool send_copy(const std::byte* from, uint32_t length_bytes, uint32_t peer,
+                               std::span<const uint32_t> via, const collective::ChunkTag& tag) override;
   void cancel(Slot slot) override;
   void tell_used(uint32_t peer, const collective::ChunkTag& tag) override;
 
@@ -139,6 +143,7 @@ class Call final : public collective::PointToPoint {
 
  private:
   engine::Address address(uint32_t peer, const collective::ChunkTag& tag) const;
+  engine::Address chunk_address(uint32_t peer, const collective::ChunkTag& tag);
 
   Communicator& communicator_;
   CallId id_;
@@ -148,6 +153,7 @@ class Call final : public collective::PointToPoint {
   std::unique_ptr<collective::Execution> execution_;
   collective::Operands operands_;
   bool is_held_ = true;
+  bool follows_ended_ = false;
   std::atomic<bool> is_done_ = false;
   Status status_;
 };

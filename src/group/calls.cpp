@@ -62,14 +62,14 @@ Asked ask(Operation operation, uint32_t n_ranks, const void* in, void* out, coll
 
 /// Of equal shares.
 Asked ask(const ShortKey& key, uint32_t n_ranks, const void* in, void* out) {
-  Asked asked = ask(key.operation, n_ranks, in, out, key.type);
+  Asked asked = ask(key.operation(), n_ranks, in, out, key.type());
   collective::Problem& problem = asked.what.problem;
-  problem.root = key.root;
-  asked.what.n_equal_shares = n_shares(key.operation, n_ranks);
-  asked.what.equal_share_bytes = bytes_of(key.count, problem.element_bytes);
-  if (reduces(key.operation)) {
-    asked.reduction = key.reduction;
-    problem.needs_rank_order = key.is_reproducible && collective::depends_on_order(asked.type, asked.reduction);
+  problem.root = key.root();
+  asked.what.n_equal_shares = n_shares(key.operation(), n_ranks);
+  asked.what.equal_share_bytes = bytes_of(key.count(), problem.element_bytes);
+  if (reduces(key.operation())) {
+    asked.reduction = key.reduction();
+    problem.needs_rank_order = key.is_reproducible() && collective::depends_on_order(asked.type, asked.reduction);
     problem.rounds_partials = asked.type == collective::Type::float16 || asked.type == collective::Type::bfloat16;
   }
   return asked;
@@ -152,8 +152,8 @@ Request Group::State::begin(Asked asked, const CallOptions& call) {
   return begun;
 }
 
-bool Group::State::run_short(const ShortKey& key, const void* in, void* out, const CallOptions& call,
-                             Status& status) {
+[[gnu::always_inline]] inline bool Group::State::run_short(ShortKey key, const void* in, void* out,
+                                                           const CallOptions& call, Status& status) {
   if (communicator == nullptr || !call.algorithm.empty()) {
     return false;
   }
@@ -188,9 +188,9 @@ bool Group::State::run_short(const ShortKey& key, const void* in, void* out, con
   return true;
 }
 
-Status Group::State::run(const ShortKey& key, const void* in, void* out, const CallOptions& call) {
+Status Group::State::run(ShortKey key, const void* in, void* out, const CallOptions& call) {
   Status status;
-  if (!run_short(key, in, out, call, status)) {
+  if (!run_short(key, in, out, call, status)) [[unlikely]] {
     status = run(ask(key, n_ranks(), in, out), call, key);
   }
   return status;
@@ -396,8 +396,8 @@ Status Group::all_to_all(const void* in, void* out, size_t count, Type type, con
   return state_->run(key_of(Operation::all_to_all, count, type), in, out, options);
 }
 
-Status Group::all_to_allv(const void* in, std::span<const size_t> sent, void* out,
-                          std::span<const size_t> received, Type type, const CallOptions& options) {
+Status Group::all_to_allv(const void* in, std::span<const size_t> sent, void* out, std::span<const size_t> received,
+                          Type type, const CallOptions& options) {
   return all_to_allv_async(in, sent, out, received, type, options).wait();
 }
 

@@ -59,9 +59,13 @@ Communicator::Communicator(engine::Engine* engine, uint16_t id, std::vector<uint
       next_receive_(members_.size()),
       finished_(members_.size()),
       taken_by_(members_.size()),
-      told_taken_(members_.size()) {}
+      told_taken_(members_.size()),
+      told_finished_(members_.size()) {}
 
 Communicator::~Communicator() {
+  if (engine_ != nullptr) {
+    engine_->await_no_more(*this);
+  }
   for (const auto& call : active_) {
     call->finish({ECANCELED, "the group has been destroyed"});
   }
@@ -251,6 +255,7 @@ uint32_t Communicator::next_of(const CallId& id) const {
 bool Communicator::is_past(const CallId& id) const { return engine::is_before(id.number, next_of(id)); }
 
 void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  hear_ended_before(header);
   if (short_ != nullptr && take_short(header, receipt)) {
     return;
   }

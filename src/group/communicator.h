@@ -40,7 +40,7 @@ struct Asked {
 Asked counting_of(uint32_t n_ranks);
 
 /// The ranks of one group, as this rank sees them, and the calls of the group. Used under the mesh's lock.
-class Communicator {
+class Communicator final : private engine::Awaiting {
  public:
   /// `members`: ranks of the mesh, by rank of the group; `graph`: the cables between them, connected. `engine` is null
   /// in a mesh of one rank. `model`: of the cables. Both are the same on all ranks. `avoided`: see avoided().
@@ -88,12 +88,14 @@ class Communicator {
   // short_calls.cpp: collectives that have been called before
   /// Makes the next call like that, which has just been begun, a prepared one, if it is short.
   void prepare_short(const ShortKey& key, const Asked& asked);
-  /// begin_waited() of a call that is prepared, in a fraction of its time. Null if there is none, or anything is out of the
-  /// ordinary, so that it has to be begun the other way: nothing has happened then. It ends like one of those, and its
-  /// caller says end_short().
-  ShortCall* begin_short(const ShortKey& key, const void* input, void* output);
+  /// begin_waited() of a call that is prepared, in a fraction of its time. Null if there is none, or anything is out of
+  /// the ordinary, so that it has to be begun the other way: nothing has happened then. It ends like one of those, and
+  /// its caller says end_short().
+  ShortCall* begin_short(ShortKey key, const void* input, void* output);
   /// It is over; how, if it has failed.
   void end_short(ShortCall& call, Status& status);
+  /// A chunk of that call, which begins when all before it have ended, says so to `peer`.
+  void note_told(uint32_t peer, uint32_t number) { told_finished_[peer] = number; }
   /// Begins one end of a message.
   std::shared_ptr<Call> begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
                                    uint64_t deadline_ns);
@@ -122,7 +124,8 @@ class Communicator {
   const Status& broken() const { return broken_; }
 
   /// A descriptor that becomes readable when a call that nobody waits for has ended, or the group has broken. Whoever
-  /// reads its 8 bytes makes it unreadable until the next one. Lives as long as this. Throws base::Error: there is none.
+  /// reads its 8 bytes makes it unreadable until the next one. Lives as long as this. Throws base::Error: there is
+  /// none.
   int progress_fd();
   void tell_progress() {
     if (progress_.is_open()) {
@@ -171,8 +174,9 @@ class Communicator {
   }
   void go_on_with_short();
   bool take_short(const engine::ChunkHeader& header, const engine::Receipt& receipt);
-  /// From here on the short call under way, if there is one, is a call like all others. Whatever is done to calls, but for
-  /// the chunks that they await, says this first.
+  bool on_awaited(const engine::ChunkHeader& header, const engine::Receipt& receipt) override;
+  /// From here on the short call under way, if there is one, is a call like all others. Whatever is done to calls, but
+  /// for the chunks that they await, says this first.
   void hand_over_short();
   std::shared_ptr<Call> begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
                                       uint32_t peer, uint64_t deadline_ns);
@@ -192,6 +196,17 @@ class Communicator {
   bool may_go(const CallId& id) const { return rank_behind(id) == kNoRank; }
   void let_go(Call& call);
   void hear_finished(uint32_t peer, const engine::ChunkHeader& header);
+  /// A chunk says it, too; as seldom as a word would.
+  void hear_ended_before(const engine::ChunkHeader& header) {
+    if (!header.ended_before || header.group != id_) {
+      return;
+    }
+    uint32_t& known = finished_[rank_of(header.source)];
+    if (static_cast<int32_t>(header.call - known) >= static_cast<int32_t>(kCallsPerWord)) {
+      known = header.call;
+      note_finished();
+    }
+  }
   void note_finished();
   bool tell_finished();
   void take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt);
@@ -230,10 +245,10 @@ class Communicator {
   std::vector<uint32_t> finished_;
   uint32_t may_go_before_ = kMostAhead;  // the number of a collective: what follows from finished_
   std::vector<uint32_t> taken_by_;
-  std::vector<uint32_t> told_taken_;  // to each rank, of messages from it
-  uint32_t told_finished_ = 0;
-  uint32_t n_retired_ = 0;          // since the last word of that
-  std::vector<uint32_t> received_;  // of tell_finished(), kept for its memory
+  std::vector<uint32_t> told_taken_;     // to each rank, of messages from it
+  std::vector<uint32_t> told_finished_;  // to each rank, by words and by chunks
+  uint32_t n_retired_ = 0;               // since the last look at what to tell
+  std::vector<uint32_t> received_;       // of tell_finished(), kept for its memory
   std::vector<std::shared_ptr<Call>> active_;
   std::vector<std::shared_ptr<Call>> idle_;  // that have ended, for other calls
   ShortCalls short_calls_;

@@ -99,16 +99,14 @@ bool Communicator::tell_finished() {
     if (peer == rank_) {
       continue;
     }
-    if (finished - told_finished_ >= kCallsPerWord) {
+    if (finished - told_finished_[peer] >= kCallsPerWord) {
+      told_finished_[peer] = finished;
       tell_one(peer, {false, 0, 0, finished}, 0, {WordKind::finished, 0, {}});
     }
     if (taken[peer] - told_taken_[peer] >= kCallsPerWord) {
       told_taken_[peer] = taken[peer];
       tell_one(peer, {true, 0, 0, taken[peer]}, 0, {WordKind::finished, 0, {}});
     }
-  }
-  if (finished - told_finished_ >= kCallsPerWord) {
-    told_finished_ = finished;
   }
   return n_held_up == n_active;
 }

@@ -14,13 +14,14 @@ void Communicator::prepare_short(const ShortKey& key, const Asked& asked) {
     *place = std::make_unique<ShortCall>(
         key, std::make_shared<Call>(*this, CallId{}, plan.shape, plan.signature, UINT64_MAX), plan.program);
     ShortCall& made = **place;
+    made.call->begin_after_all_others();
     made.operands = operands_of(plan.shape, asked);
     made.has_input = asked.input != nullptr;
     made.has_output = asked.output != nullptr;
   }
 }
 
-ShortCall* Communicator::begin_short(const ShortKey& key, const void* input, void* output) {
+ShortCall* Communicator::begin_short(ShortKey key, const void* input, void* output) {
   ShortCall* const begun = short_calls_.find(key);
   if (begun == nullptr || begun->is_in_use || short_ != nullptr || !broken_.is_ok() ||
       (begun->has_input && input == nullptr) || (begun->has_output && output == nullptr)) {
@@ -45,6 +46,7 @@ ShortCall* Communicator::begin_short(const ShortKey& key, const void* input, voi
   begun->is_in_use = true;
   begun->is_handed_over = false;
   short_ = begun;
+  engine_->await(*this, id_, id.number);
   begun->execution.start(id.number, begun->operands, *begun->call);
   go_on_with_short();
   if (early_.has(id.number)) {
@@ -62,6 +64,15 @@ void Communicator::go_on_with_short() {
   if (!short_->execution.advance()) [[unlikely]] {
     hand_over_short();  // there is no memory: it waits as others do
   }
+}
+
+/// A chunk of the short call that it would get anyhow, by way of those who find out whose it is.
+bool Communicator::on_awaited(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  if (!has(header.source)) {
+    return false;
+  }
+  hear_ended_before(header);
+  return take_short(header, receipt);
 }
 
 /// False: it is none of the short call's, which may have been handed over therefore.
@@ -86,6 +97,7 @@ void Communicator::hand_over_short() {
     return;
   }
   ShortCall& one = *std::exchange(short_, nullptr);
+  engine_->await_no_more(*this);
   one.is_handed_over = true;
   one.call->is_waited = true;
   active_.push_back(one.call);
@@ -100,6 +112,7 @@ void Communicator::end_short(ShortCall& call, Status& status) {
     return;
   }
   short_ = nullptr;
+  engine_->await_no_more(*this);
   note_retired(1);
 }
 

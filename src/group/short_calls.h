@@ -14,15 +14,33 @@
 namespace ringbolt::group {
 
 /// What a caller has asked for, as far as a prepared call depends on it: no shares, no names.
-struct ShortKey {
-  uint64_t count = 0;  ///< of elements in a share
-  collective::Operation operation = collective::Operation::barrier;
-  collective::Type type = collective::Type::uint8;
-  collective::Reduction reduction = collective::Reduction::sum;
-  bool is_reproducible = true;
-  uint32_t root = 0;
+/// Two words, put together once a call: that is how it is looked up and compared.
+class ShortKey {
+ public:
+  /// `count`: of elements in a share.
+  ShortKey(uint64_t count, collective::Operation operation, collective::Type type = collective::Type::uint8,
+           collective::Reduction reduction = collective::Reduction::sum, bool is_reproducible = true, uint32_t root = 0)
+      : count_(count),
+        rest_(static_cast<uint64_t>(operation) | static_cast<uint64_t>(type) << 8 |
+              static_cast<uint64_t>(reduction) << 16 | static_cast<uint64_t>(is_reproducible) << 24 |
+              static_cast<uint64_t>(root) << 32) {}
+
+  uint64_t count() const { return count_; }
+  collective::Operation operation() const { return static_cast<collective::Operation>(rest_ & 0xff); }
+  collective::Type type() const { return static_cast<collective::Type>(rest_ >> 8 & 0xff); }
+  collective::Reduction reduction() const { return static_cast<collective::Reduction>(rest_ >> 16 & 0xff); }
+  bool is_reproducible() const { return (rest_ >> 24 & 1) != 0; }
+  uint32_t root() const { return static_cast<uint32_t>(rest_ >> 32); }
+  /// Every bit of both words decides. Knuth 1998, 6.4: the golden ratio spreads what differs in few bits.
+  uint64_t hash() const { return (count_ ^ rest_ * 0xff51afd7ed558ccd) * 0x9e3779b97f4a7c15; }
   friend bool operator==(const ShortKey&, const ShortKey&) = default;
+
+ private:
+  uint64_t count_;
+  uint64_t rest_;
 };
+static_assert(sizeof(collective::Operation) == 1 && sizeof(collective::Type) == 1 &&
+              sizeof(collective::Reduction) == 1);
 
 /// A short collective that has been called before, ready to be called again: its call, its schedule and what that waits
 /// for are made. While it runs this way the communicator does not know it among its calls; as soon as anything is out
@@ -65,13 +83,7 @@ class ShortCalls {
 
  private:
   static constexpr unsigned kPlacesLog = 6;
-  static size_t place_of(const ShortKey& key) {
-    const uint64_t rest = static_cast<uint64_t>(key.operation) | static_cast<uint64_t>(key.type) << 8 |
-                          static_cast<uint64_t>(key.reduction) << 16 |
-                          static_cast<uint64_t>(key.is_reproducible) << 24 | static_cast<uint64_t>(key.root) << 32;
-    // Knuth 1998, 6.4: the golden ratio spreads what differs in few bits.
-    return static_cast<size_t>(((key.count ^ rest * 0xff51afd7ed558ccd) * 0x9e3779b97f4a7c15) >> (64 - kPlacesLog));
-  }
+  static size_t place_of(const ShortKey& key) { return static_cast<size_t>(key.hash() >> (64 - kPlacesLog)); }
   std::array<std::unique_ptr<ShortCall>, size_t{1} << kPlacesLog> calls_;
 };
 

@@ -113,6 +113,26 @@ TEST_F(ShortCallTest, call_after_call_gives_what_a_long_one_gives) {
   }
 }
 
+TEST_F(ShortCallTest, its_chunks_tell_that_those_before_it_have_ended) {
+  const auto n_words = [&] {
+    return members_[0]->heard.size() + members_[1]->heard.size() + members_[2]->heard.size();
+  };
+  const size_t n_before = n_words();
+  for (int32_t call = 1; call <= 150; ++call) {  // more than a rank may be ahead of one that it does not hear of
+    std::vector<ShortCall*> calls;
+    for (uint32_t rank = 0; rank < kRanks; ++rank) {
+      calls.push_back(begin(rank, call));
+      ASSERT_NE(calls.back(), nullptr) << "call " << call << ", rank " << rank;
+    }
+    ASSERT_TRUE(run_until([&] { return are_over(calls); }));
+    for (uint32_t rank = 0; rank < kRanks; ++rank) {
+      EXPECT_TRUE(end(rank, *calls[rank]).is_ok());
+    }
+  }
+  go_on_for_a_while();
+  EXPECT_EQ(n_words(), n_before);
+}
+
 TEST_F(ShortCallTest, others_of_the_group_go_on_meanwhile) {
   ShortCall* const first = begin(0, 1);
   ASSERT_NE(first, nullptr);

@@ -26,9 +26,9 @@ struct Group::State {
   Request begin(Asked asked, const CallOptions& call);
   Request begin(const ShortKey& key, const void* in, void* out, const CallOptions& call);
   /// Runs it to its end, the short way if it is prepared and everything is as always; else the other one.
-  Status run(const ShortKey& key, const void* in, void* out, const CallOptions& call);
+  Status run(ShortKey key, const void* in, void* out, const CallOptions& call);
   /// False if there is no short way now; else `status` is how it has ended.
-  bool run_short(const ShortKey& key, const void* in, void* out, const CallOptions& call, Status& status);
+  bool run_short(ShortKey key, const void* in, void* out, const CallOptions& call, Status& status);
   Status run(Asked asked, const CallOptions& call, const ShortKey& key);
   uint32_t n_ranks() const { return communicator ? communicator->n_ranks() : 0; }
   Request begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer, const CallOptions& call);

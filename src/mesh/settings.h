@@ -14,7 +14,7 @@ namespace ringbolt::mesh {
 
 /// What a rank says of itself before anybody touches a device.
 struct Settings {
-  static constexpr uint32_t kVersion = 5;  ///< of bring-up as a whole
+  static constexpr uint32_t kVersion = 6;  ///< of bring-up as a whole
 
   engine::Checksums checksums = engine::Checksums::carried;
   bool is_measured = true;

@@ -58,7 +58,7 @@ TEST(Settings, of_another_length_or_version_are_refused) {
   EXPECT_TRUE(says(objection(bytes), "wrongly"));
   bytes.pop_back();
   bytes[0] = std::byte{3};
-  EXPECT_TRUE(says(objection(bytes), "rank 3 speaks version 3 of bring-up, this rank version 5"));
+  EXPECT_TRUE(says(objection(bytes), "rank 3 speaks version 3 of bring-up, this rank version 6"));
   EXPECT_TRUE(says(objection(std::span<const std::byte>()), "version 0"));
 }
 
