@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace ringbolt::tools::perf {
 namespace {
 
@@ -89,6 +91,40 @@ TEST(Depths, those_given_are_kept) {
   EXPECT_EQ(depths.in_flight, 7U);
   EXPECT_EQ(depths.receive_slots, 9U);
   EXPECT_EQ(depths.signal_every, 3U);
+}
+
+TEST(Depths, of_a_device_that_holds_few_messages_all_fit_it_and_each_other) {
+  Tuning tuning;
+  tuning.tx_depth = 64;
+  tuning.rx_depth = 100;
+  tuning.signal_every = 16;
+  tuning.post_list = 32;
+  for (const uint64_t most : {uint64_t{1}, uint64_t{2}, uint64_t{20}, uint64_t{63}}) {
+    Depths depths = Depths::of(64, send_of(64), tuning, false);
+    depths.limit(most);
+    EXPECT_EQ(depths.in_flight, most);
+    EXPECT_EQ(depths.receive_slots, most);
+    EXPECT_EQ(depths.send_slots, most + 2) << "at least two more than are in flight";
+    EXPECT_EQ(depths.signal_every, std::min<uint64_t>(16, most)) << "else no completion would ever come";
+    EXPECT_EQ(depths.post_list, std::min<uint64_t>(32, most)) << "a list must fit the queue";
+  }
+}
+
+TEST(Depths, limit_that_is_none_leaves_one_message_and_a_high_one_changes_nothing) {
+  Tuning tuning;
+  tuning.tx_depth = 8;
+  tuning.rx_depth = 9;
+  const Depths whole = Depths::of(64, send_of(64), tuning, false);
+  Depths depths = whole;
+  depths.limit(1'000'000);
+  EXPECT_EQ(depths.in_flight, whole.in_flight);
+  EXPECT_EQ(depths.receive_slots, whole.receive_slots);
+  EXPECT_EQ(depths.signal_every, whole.signal_every);
+  depths.limit(0);
+  EXPECT_EQ(depths.in_flight, 1U);
+  EXPECT_EQ(depths.receive_slots, 1U);
+  EXPECT_EQ(depths.signal_every, 1U);
+  EXPECT_EQ(depths.post_list, 1U);
 }
 
 std::string objection(const Parameters& mine, std::string_view theirs) {
