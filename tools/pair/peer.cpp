@@ -27,7 +27,7 @@ void wait_readable(int fd, int most_ms) {
   ::poll(&polled, 1, most_ms);
 }
 
-constexpr std::string_view kVersion = "2";
+constexpr std::string_view kVersion = "3";
 
 /// Of a line "name value".
 std::string_view value_in(std::string_view text, const std::string& name) {

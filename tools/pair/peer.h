@@ -101,7 +101,7 @@ struct HelloEntry {
   std::string value;  ///< one line
 };
 
-/// The first text that the ends send each other: "ringbolt COMMAND 2" and a line "name value" for each entry.
+/// The first text that the ends send each other: "ringbolt COMMAND 3" and a line "name value" for each entry.
 std::string emit_hello(std::string_view command, const std::vector<HelloEntry>& mine);
 
 /// Why an end with `mine` can't work with one that said `theirs`: in words, with both values and the flag. Empty: it
