@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "node_environment.h"
+#include "pair/end_facts.h"
 #include "pair/two_ends.h"
 
 namespace ringbolt::tools {
@@ -32,7 +33,8 @@ std::vector<std::string> probe_words(const LiveCluster& live, const cluster::Cab
 
 ProbeReport report_of(const ProgramEnd& end) {
   const pair::EndOutcome outcome = pair::outcome_of("probe", end);
-  const std::optional<ProbeReport> report = outcome.result ? from_line<ProbeReport>(*outcome.result) : std::nullopt;
+  const std::optional<ProbeReport> report =
+      outcome.result ? pair::value_in<ProbeReport>(*outcome.result) : std::nullopt;
   // Otherwise it would read as if the cable had hung.
   const char* who = outcome.problem == pair::kHung ? "the measuring program: " : "";
   return report ? *report : ProbeReport{who + outcome.problem, outcome.is_echo};
@@ -92,8 +94,7 @@ void take_figures(const ProbeReport& report, Direction& direction) {
   direction.latency_most_us = report.latency_most_us;
   direction.rounds = report.rounds;
   direction.verified_bytes = report.verified_bytes;
-  direction.bandwidth_gbps =
-      static_cast<double>(report.verified_bytes) * 8.0 / static_cast<double>(std::max<uint64_t>(report.duration_ns, 1));
+  direction.bandwidth_gbps = pair::gbps_of(report.verified_bytes, report.duration_ns);
 }
 
 std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, const MatrixOptions& options,

@@ -1,4 +1,5 @@
 #include "pair/queue_pair.h"
+#include "pair/values.h"
 
 #include <gtest/gtest.h>
 
@@ -12,21 +13,21 @@ TEST(Offer, survives_the_way) {
   offer.send_slots = 4;
   offer.send_address = ~uint64_t{0};
   offer.queue_pairs = {{1, 2}, {3, 4}};
-  EXPECT_EQ(parse_offer(emit_offer(offer)), offer);
+  EXPECT_EQ(value_in<Offer>(to_line(offer)), offer);
 }
 
 TEST(Offer, nonsense_is_refused) {
   Offer offer;
   offer.window = offer.send_slots = 1;
-  const std::string text = emit_offer(offer);
-  EXPECT_TRUE(parse_offer(text));
+  const std::string text = to_line(offer);
+  EXPECT_TRUE(value_in<Offer>(text));
   for (size_t length = 0; length < text.size(); ++length) {
-    EXPECT_FALSE(parse_offer(text.substr(0, length))) << length;
+    EXPECT_FALSE(value_in<Offer>(text.substr(0, length))) << length;
   }
-  EXPECT_FALSE(parse_offer(text + " 1"));
-  EXPECT_FALSE(parse_offer("x" + text));
+  EXPECT_FALSE(value_in<Offer>(text + " 1"));
+  EXPECT_FALSE(value_in<Offer>("x" + text));
   offer.window = 0;
-  EXPECT_FALSE(parse_offer(emit_offer(offer)));
+  EXPECT_FALSE(value_in<Offer>(to_line(offer)));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void wait_readable(int fd, int most_ms) {
   ::poll(&polled, 1, most_ms);
 }
 
-constexpr std::string_view kVersion = "2";
+constexpr std::string_view kVersion = "3";
 
 /// Of a line "name value".
 std::string_view value_in(std::string_view text, const std::string& name) {
@@ -107,7 +107,7 @@ void Peer::tell(std::string_view kind, std::string_view text) {
   try {
     channel_.send_text(fmt::format("{}\n{}", kind, text));
   } catch (const ProbeFailure& failure) {
-    fail(fmt::format("{} (telling it \"{}\")", failure.what(), kind));
+    fail("{} (telling it \"{}\")", failure.what(), kind);
   }
 }
 
@@ -227,7 +227,7 @@ void Peer::tell_failure(const std::string& problem) noexcept {
   }
 }
 
-void Peer::fail(const std::string& problem) {
+void Peer::fail_by(const std::string& problem) {
   constexpr uint64_t kMomentNs = 500'000'000;
   const uint64_t end = base::now_ns() + kMomentNs;
   while (base::now_ns() < end) {

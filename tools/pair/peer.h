@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "failure.h"
 
 namespace ringbolt::tools::pair {
@@ -66,12 +68,16 @@ class Peer {
   void keep_newest_of(std::string kind) { cumulative_.push_back(std::move(kind)); }
   /// Tells the peer why this end gives up, if the peer is still there. Never throws.
   void tell_failure(const std::string& problem) noexcept;
-  /// Ends the run because of `problem`; waits a moment for the peer, which may know better. Throws always.
-  [[noreturn]] void fail(const std::string& problem);
+  /// Ends the run because of the problem in words; waits a moment for the peer, which may know better. Throws always.
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
+    fail_by(fmt::format(text, std::forward<Args>(args)...));
+  }
   /// Ends the run because what was awaited did not come for so long.
   [[noreturn]] void give_up(std::string_view what, uint64_t waited_ns) const;
 
  private:
+  [[noreturn]] void fail_by(const std::string& problem);
   void take_texts(std::string_view what);
   void pass_stop_on();
   std::optional<std::string> take(std::string_view kind);
@@ -95,7 +101,7 @@ struct HelloEntry {
   std::string value;  ///< one line
 };
 
-/// The first text that the ends send each other: "ringbolt COMMAND 2" and a line "name value" for each entry.
+/// The first text that the ends send each other: "ringbolt COMMAND 3" and a line "name value" for each entry.
 std::string emit_hello(std::string_view command, const std::vector<HelloEntry>& mine);
 
 /// Why an end with `mine` can't work with one that said `theirs`: in words, with both values and the flag. Empty: it

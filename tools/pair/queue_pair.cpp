@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "failure.h"
-#include "json_text.h"
+#include "pair/values.h"
 #include "verbs/codes.h"
 
 namespace ringbolt::tools::pair {
@@ -162,29 +162,14 @@ Offer connect_all(const Device& device, std::span<QueuePair* const> queue_pairs,
   for (const QueuePair* one : queue_pairs) {
     mine.queue_pairs.push_back(one->address());
   }
-  peer.tell("offer", emit_offer(mine));
-  std::optional<Offer> theirs = parse_offer(peer.await("offer", "its queue pairs' addresses"));
-  if (!theirs || theirs->queue_pairs.size() != queue_pairs.size()) {
-    peer.fail("what the other end tells of its queue pairs makes no sense");
+  Offer theirs = exchange(peer, "offer", mine, "its queue pairs' addresses");
+  if (theirs.queue_pairs.size() != queue_pairs.size()) {
+    peer.fail("the other end has {} queue pairs, and this one {}", theirs.queue_pairs.size(), queue_pairs.size());
   }
   for (size_t index = 0; index < queue_pairs.size(); ++index) {
-    queue_pairs[index]->connect(device, *theirs, theirs->queue_pairs[index], choice);
+    queue_pairs[index]->connect(device, theirs, theirs.queue_pairs[index], choice);
   }
-  return std::move(*theirs);
-}
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(QueuePairAddress, number, psn)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Offer, gid, lid, mtu_bytes, target_depth, seed, window, send_slots, stride,
-                                   send_address, receive_address, remote_key, queue_pairs)
-
-std::string emit_offer(const Offer& offer) { return to_line(offer); }
-
-std::optional<Offer> parse_offer(std::string_view text) {
-  constexpr size_t kMostQueuePairs = 4096;
-  std::optional<Offer> offer = from_line<Offer>(text);
-  const bool is_sound =
-      offer && offer->queue_pairs.size() <= kMostQueuePairs && offer->window != 0 && offer->send_slots != 0;
-  return is_sound ? std::move(offer) : std::nullopt;
+  return theirs;
 }
 
 }  // namespace ringbolt::tools::pair

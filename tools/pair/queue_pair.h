@@ -5,12 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "json_text.h"
 #include "pair/device.h"
 #include "pair/peer.h"
 #include "pair/transport.h"
@@ -23,6 +21,7 @@ struct QueuePairAddress {
   uint32_t psn = 0;
   friend bool operator==(const QueuePairAddress&, const QueuePairAddress&) = default;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(QueuePairAddress, number, psn)
 
 /// What an end tells the other before both connect: its port, its queue pairs, and its memory.
 struct Offer {
@@ -39,12 +38,14 @@ struct Offer {
   uint32_t remote_key = 0;
   std::vector<QueuePairAddress> queue_pairs = {};  ///< the last is that of the credits, if there are some
   friend bool operator==(const Offer&, const Offer&) = default;
-};
 
-/// One line. Thread-safe.
-std::string emit_offer(const Offer& offer);
-/// Any bytes are safe to pass. Thread-safe.
-std::optional<Offer> parse_offer(std::string_view text);
+  bool makes_sense() const {
+    constexpr size_t kMostQueuePairs = 4096;
+    return queue_pairs.size() <= kMostQueuePairs && window != 0 && send_slots != 0;
+  }
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Offer, gid, lid, mtu_bytes, target_depth, seed, window, send_slots, stride,
+                                   send_address, receive_address, remote_key, queue_pairs)
 
 /// What a queue pair is made for.
 struct QueuePairPlan {

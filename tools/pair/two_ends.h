@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,13 +20,14 @@
 #include "pair/device.h"
 #include "pair/peer.h"
 #include "pair/transport.h"
+#include "pair/values.h"
 #include "program_pair.h"
 #include "progress_line.h"
 #include "stop.h"
 
 namespace ringbolt::tools::pair {
 
-/// Why no host of that name can be found; empty: it can. Asks the name service.
+/// Why no host of that name can be found, "nowhere: Name or service not known"; empty: it can. Asks the name service.
 std::string objection_to_host(const std::string& host);
 
 /// A connected TCP socket, and the other end's address for messages.
@@ -86,7 +88,7 @@ auto telling_failure(Peer& peer, const Act& act) {
 }
 
 /// In a process that is one of two ends, on a node: the other is at its channel, and who started it reads what came of
-/// it, the line that `act` returns. `wait_ns`: the most for one wait. Returns what the process should.
+/// it, the value that `act` returns. `wait_ns`: the most for one wait. Returns what the process should.
 template <class Act>
 int answer_as_end(const std::string& command, const EndOptions& options, uint64_t wait_ns, const Act& act) {
   std::FILE* const out = output_of_end(options);
@@ -94,8 +96,8 @@ int answer_as_end(const std::string& command, const EndOptions& options, uint64_
   try {
     Peer peer = peer_of_end(options, wait_ns);
     Progress progress(Progress::of_child(options.tells_progress));
-    const std::string line = telling_failure(peer, [&] { return act(peer, progress, options.end == "client"); });
-    fmt::print(out, "{}", emit_result_line(command, line));
+    const auto result = telling_failure(peer, [&] { return act(peer, progress, options.end == "client"); });
+    fmt::print(out, "{}", emit_result_line(command, to_line(result)));
     return kOk;
   } catch (const ProbeFailure& failure) {
     fmt::print(out, "{}", emit_failure_line(command, failure.what(), failure.is_echo()));
@@ -114,16 +116,10 @@ struct TwoEnds {
   uint64_t wait_ns = 0;  ///< the most for one wait of an end
   double most_s = 0;     ///< of a run on nodes: each end bounds its own waits; this is for when both stand still
   std::function<Result(Peer& peer, Progress& progress, bool is_client)> act = nullptr;  ///< the part of an end
-  std::string (*emit)(const Result&) = nullptr;
-  std::optional<Result> (*parse)(std::string_view) = nullptr;
   Progress::Style style = Progress::usual();
   double period_s = 0.2;  ///< between two lines of progress
 
-  int answer_as_end() const {
-    return pair::answer_as_end(command, options, wait_ns, [this](Peer& peer, Progress& progress, bool is_client) {
-      return emit(act(peer, progress, is_client));
-    });
-  }
+  int answer_as_end() const { return pair::answer_as_end(command, options, wait_ns, act); }
 
   /// Throws UsageError, and ProbeFailure, which names the node that failed first.
   Result run() const {
@@ -138,7 +134,7 @@ struct TwoEnds {
     Progress progress(style, "ringbolt " + command, period_s);
     catch_stop();
     const NodeRun run = run_on_nodes(command, options, most_s, progress);
-    std::optional<Result> result = run.result ? parse(*run.result) : std::nullopt;
+    std::optional<Result> result = run.result ? value_in<Result>(*run.result) : std::nullopt;
     if (!result) {
       throw ProbeFailure(run.problem);
     }
@@ -171,6 +167,16 @@ Value chosen(const std::string& text, std::string_view flag, const std::array<Va
   }
   throw UsageError(fmt::format("{} \"{}\" is none of {}", flag, text, known));
 }
+
+/// Something that can't be had, in words for the user.
+struct Objection {
+  bool holds;
+  std::string text;
+};
+/// The text of the first that holds; empty: none does.
+std::string first_of(std::initializer_list<Objection> objections);
+/// Throws UsageError with that text, if there is one.
+void refuse(const std::string& objection);
 
 /// Throws UsageError where HOST, --nodes, --cluster and -d contradict each other.
 void refuse_two_meetings(const PairOptions& options);

@@ -11,6 +11,7 @@
 #include "cluster/counter_page.h"
 #include "cluster/read_file.h"
 #include "cluster/runtime_dir.h"
+#include "pair/end_facts.h"
 
 namespace ringbolt::tools::perf {
 namespace {
@@ -51,18 +52,6 @@ std::optional<uint64_t> read_bytes(const std::string& path) {
   }
 }
 
-}  // namespace
-
-std::optional<PortCounters> read_port_counters(const std::string& root, const std::string& device, unsigned port) {
-  const std::string folder = fmt::format("{}/sys/class/infiniband/{}/ports/{}/counters", root, device, port);
-  const std::optional<uint64_t> transmitted = read_bytes(folder + "/port_xmit_data");
-  const std::optional<uint64_t> received = read_bytes(folder + "/port_rcv_data");
-  if (!transmitted || !received) {
-    return std::nullopt;
-  }
-  return PortCounters{*transmitted, *received};
-}
-
 std::optional<PortCounters> read_own_counters(const std::string& device) {
   try {
     const auto sum = cluster::read_counters(own_file(device));
@@ -78,9 +67,22 @@ std::optional<PortCounters> read_own_counters(const std::string& device) {
   }
 }
 
-std::string counters_root() {
+}  // namespace
+
+std::optional<PortCounters> read_port_counters(const std::string& root, const std::string& device, unsigned port) {
+  const std::string folder = fmt::format("{}/sys/class/infiniband/{}/ports/{}/counters", root, device, port);
+  const std::optional<uint64_t> transmitted = read_bytes(folder + "/port_xmit_data");
+  const std::optional<uint64_t> received = read_bytes(folder + "/port_rcv_data");
+  if (!transmitted || !received) {
+    return std::nullopt;
+  }
+  return PortCounters{*transmitted, *received};
+}
+
+std::optional<PortCounters> counters_of(const std::string& device, unsigned port, const std::string& library) {
   const char* root = std::getenv("RINGBOLT_SYSROOT");
-  return root == nullptr ? "" : root;
+  const std::optional<PortCounters> shown = read_port_counters(root == nullptr ? "" : root, device, port);
+  return shown || !pair::is_ringbolts(library) ? shown : read_own_counters(device);
 }
 
 }  // namespace ringbolt::tools::perf

@@ -17,12 +17,9 @@ struct PortCounters {
 /// of 4 bytes. Empty if they are not there. Thread-safe.
 std::optional<PortCounters> read_port_counters(const std::string& root, const std::string& device, unsigned port);
 
-/// The same of a device of our own library, which needs no such folder: out of the file that its port counts in, for
-/// the node that this process is on. Empty if there is none, or it can't be read. Thread-safe.
-std::optional<PortCounters> read_own_counters(const std::string& device);
-
-/// Where this process finds the /sys of its devices: $RINGBOLT_SYSROOT, which `ringbolt run`, `exec` and `env` set, or
-/// "". Thread-safe.
-std::string counters_root();
+/// Those of a device of this process, from the /sys that it has: $RINGBOLT_SYSROOT, which `ringbolt run`, `exec` and
+/// `env` set, or the machine's. Of our own library, which needs no such folder, else out of the file that the port
+/// counts in, for the node that this process is on. Empty if there is none, or it can't be read. Thread-safe.
+std::optional<PortCounters> counters_of(const std::string& device, unsigned port, const std::string& library);
 
 }  // namespace ringbolt::tools::perf

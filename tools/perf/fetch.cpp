@@ -8,11 +8,23 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "perf/initiator.h"
 #include "perf/message.h"
+#include "perf/traffic.h"
 
 namespace ringbolt::tools::perf {
+namespace {
 
+/// What an atomic's counter holds after `count` of them; starts at 0. An odd step, so that all 64 bits take part.
 uint64_t atomic_value(uint64_t count) { return count * 0x9e3779b97f4a7c15U; }
+
+uint64_t number_in(std::span<const std::byte> slot) {
+  uint64_t number = 0;
+  std::memcpy(&number, slot.data(), sizeof number);
+  return number;
+}
+
+}  // namespace
 
 Fetch::Fetch(Link& link, Peer& peer, Check check)
     : link_(link),
@@ -46,117 +58,113 @@ void Fetch::add(Poster& poster, uint32_t queue_pair, uint64_t sequence) const {
 
 void Fetch::check(uint32_t queue_pair, uint64_t sequence) const {
   if (is_atomic_) {
-    uint64_t found = 0;
-    std::memcpy(&found, link_.send_slot(queue_pair, sequence % landing_slots_).data(), sizeof found);
+    const uint64_t found = number_in(link_.send_slot(queue_pair, sequence % landing_slots_));
     if (found != atomic_value(sequence)) {
-      peer_.fail(fmt::format("atomic {} on queue pair {} found {:#x} where the ones before must have left {:#x}",
-                             sequence, queue_pair, found, atomic_value(sequence)));
+      peer_.fail("atomic {} on queue pair {} found {:#x} where the ones before must have left {:#x}", sequence,
+                 queue_pair, found, atomic_value(sequence));
     }
     return;
   }
   const auto source = static_cast<uint32_t>(sequence % source_slots_);
   const std::span<std::byte> message = link_.receive_slot(queue_pair, sequence % landing_slots_);
   if (const auto wrong = find_damage(message, link_.theirs().seed, source, source, check_)) {
-    peer_.fail(fmt::format("READ {} of {} bytes on queue pair {} brought damage from byte {} on", sequence,
-                           message.size(), queue_pair, *wrong));
+    peer_.fail("READ {} of {} bytes on queue pair {} brought damage from byte {} on", sequence, message.size(),
+               queue_pair, *wrong);
   }
 }
 
-Fetcher::Fetcher(Link& link, Peer& peer)
-    : link_(link),
-      fetch_(link, peer, link.parameters().bandwidth_check),
-      poster_(link, peer, Fetch::opcode_of(link.parameters())),
-      pace_(link.parameters()),
-      lanes_(link.queue_pairs()),
-      limit_(link.depths().in_flight * uint64_t{link.queue_pairs()}) {}
+namespace {
 
-std::vector<uint64_t> Fetcher::counts() const {
-  std::vector<uint64_t> counts;
-  std::ranges::transform(lanes_, std::back_inserter(counts), &Lane::posted);
-  return counts;
-}
+/// Streams READs or atomics over all queue pairs of a link until the pace says that it is enough, and checks what each
+/// brings, which settles it. The peer's part is passive. Not thread-safe.
+class Fetcher : public Initiator {
+ public:
+  Fetcher(Link& link, Peer& peer)
+      : Initiator(link, peer, Fetch::opcode_of(link.parameters()),
+                  link.depths().in_flight * uint64_t{link.queue_pairs()}),
+        fetch_(link, peer, link.parameters().bandwidth_check) {}
 
-bool Fetcher::advance() {
-  bool has_worked = false;
-  for (uint32_t index = 0; index < lanes_.size(); ++index) {
-    has_worked |= post(index);
-  }
-  has_worked |= reap();
-  change_phase();
-  return has_worked;
-}
-
-bool Fetcher::post(uint32_t index) {
-  Lane& lane = lanes_[index];
-  const auto most = static_cast<uint32_t>(
-      std::min<uint64_t>(link_.depths().in_flight - (lane.posted - lane.checked), link_.depths().post_list));
-  while (poster_.added() < most) {
-    const bool is_wanted = phase_ == Phase::kWarming   ? posted_ < limit_
-                           : phase_ == Phase::kRunning ? pace_.wants_more(posted_ - timing_.first)
-                                                       : false;
-    if (!is_wanted) {
-      break;
+  /// Does what can be done without waiting. True if that was something. Throws ProbeFailure, naming what is wrong.
+  bool advance() {
+    bool has_worked = false;
+    for (uint32_t index = 0; index < lanes_.size(); ++index) {
+      const uint64_t room = link_.depths().in_flight - (lanes_[index].posted - lanes_[index].settled);
+      has_worked |= post_list(index, room, [&](uint64_t number) { fetch_.add(poster_, index, number); });
     }
-    fetch_.add(poster_, index, lane.posted);
-    ++lane.posted;
-    ++posted_;
+    has_worked |= reap();
+    change_phase();
+    if (is_done()) {
+      timing_.duration_ns = base::now_ns() - begin_ns_;
+    }
+    return has_worked;
   }
-  if (poster_.added() == 0) {
-    return false;
-  }
-  poster_.post(index);
-  return true;
-}
 
-bool Fetcher::reap() {
-  std::array<ibv_wc, 16> completions;
-  const int count = link_.poll(link_.send_cq(), completions, "what was asked for");
-  for (int i = 0; i < count; ++i) {
-    const uint64_t id = completions[static_cast<size_t>(i)].wr_id;
-    const auto index = static_cast<uint32_t>(id >> 32U);
-    Lane& lane = lanes_[index];
-    for (auto covered = static_cast<uint32_t>(id); covered > 0; --covered) {
-      fetch_.check(index, lane.checked++);
-      ++checked_;
+  uint64_t checked() const { return checked_; }
+
+ private:
+  bool reap() {
+    std::array<ibv_wc, 16> completions;
+    const int count = link_.poll(link_.send_cq(), completions, "what was asked for");
+    for (int i = 0; i < count; ++i) {
+      const uint64_t id = completions[static_cast<size_t>(i)].wr_id;
+      const auto index = static_cast<uint32_t>(id >> 32U);
+      for (auto covered = static_cast<uint32_t>(id); covered > 0; --covered) {
+        fetch_.check(index, lanes_[index].settled++);
+        ++checked_;
+      }
+    }
+    return count > 0;
+  }
+
+  Fetch fetch_;
+  uint64_t checked_ = 0;
+};
+
+/// The counters that the peer's atomics worked on, as they must be after so many.
+void check_counters(Link& link, Peer& peer, const std::vector<uint64_t>& counts) {
+  for (uint32_t index = 0; index < link.queue_pairs(); ++index) {
+    const uint64_t value = number_in(link.receive_slot(index, 0));
+    if (value != atomic_value(counts[index])) {
+      peer.fail("after {} atomics on queue pair {} the counter is {:#x} and should be {:#x}", counts[index], index,
+                value, atomic_value(counts[index]));
     }
   }
-  return count > 0;
 }
 
-void Fetcher::change_phase() {
-  if (phase_ == Phase::kWarming && posted_ == limit_ && checked_ == posted_) {
-    phase_ = Phase::kRunning;
-    timing_.first = posted_;
-    begin_ns_ = base::now_ns();
-    pace_.begin(begin_ns_);
-  }
-  if (phase_ == Phase::kRunning && !pace_.wants_more(posted_ - timing_.first) && checked_ == posted_) {
-    phase_ = Phase::kDone;
-    timing_.duration_ns = base::now_ns() - begin_ns_;
-  }
-}
+}  // namespace
 
-FetchRound::FetchRound(Link& link, Peer& peer)
-    : link_(link),
-      peer_(peer),
-      fetch_(link, peer, link.parameters().latency_check),
-      poster_(link, peer, Fetch::opcode_of(link.parameters())),
-      patience_(link, peer, "what was asked for") {}
-
-bool FetchRound::ask(uint64_t number) {
-  constexpr uint64_t kOften = 4096;
-  if (number % kOften == 0) {
-    peer_.tell_working();
+std::optional<Sent> fetch(Link& link, Peer& peer, bool fetches, bool is_target, Progress& progress) {
+  std::optional<Sent> sent;
+  if (fetches) {
+    Fetcher fetcher(link, peer);
+    Patience patience(link, peer, "what was asked for");
+    for (uint32_t turns = 0; !fetcher.is_done(); ++turns) {
+      if (turns % kRareTurns == 0) {
+        peer.tell_working();
+        (void)peer.look("nothing", kLastMessage);  // it may want to stop
+        show(progress, link, fetcher.checked(), "fetched");
+      }
+      if (fetcher.advance()) {
+        patience.renew();
+      } else {
+        patience.wait();
+      }
+    }
+    sent = Sent{fetcher.timing(), {fetcher.checked(), 0}};
+    peer.tell("posted", fetcher.counts());
   }
-  fetch_.add(poster_, 0, number);
-  poster_.post(0);
-  std::array<ibv_wc, 1> completion;
-  while (link_.poll(link_.send_cq(), completion, "what was asked for") == 0) {
-    patience_.wait();
+  if (is_target) {
+    // Passive, as the operations are: the device serves them by itself.
+    const std::string counts = peer.await("posted", kLastMessage);
+    if (link.parameters().operation == Operation::kAtomic) {
+      check_counters(link, peer, peer.numbers_in(counts, link.queue_pairs()));
+    }
+    peer.tell("receipt", "");
   }
-  patience_.renew();
-  fetch_.check(0, number);
-  return true;
+  if (fetches) {
+    peer.await("receipt", "its check of the counters");
+  }
+  return sent;
 }
 
 }  // namespace ringbolt::tools::perf

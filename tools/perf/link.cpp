@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "failure.h"
+#include "pair/values.h"
 #include "perf/message.h"
 
 namespace ringbolt::tools::perf {
@@ -143,13 +144,11 @@ void Link::connect(const Tuning& tuning) {
   }
   theirs_ = pair::connect_all(device_, all, mine_, tuning, peer_);
   if (theirs_.send_slots < 2) {  // slots_used() would leave it none
-    peer_.fail(
-        fmt::format("{} sends from {} slot, and a measurement takes two at least", peer_.name(), theirs_.send_slots));
+    peer_.fail("{} sends from {} slot, and a measurement takes two at least", peer_.name(), theirs_.send_slots);
   }
   post_first_receives();  // some devices take none before
-  peer_.tell("connected", {depths_.receive_slots});
-  const uint64_t window = peer_.numbers_in(peer_.await("connected", "its queue pairs to be connected"), 1)[0];
-  theirs_.window = static_cast<uint32_t>(std::clamp<uint64_t>(window, 1, theirs_.window));
+  const auto window = pair::exchange(peer_, "connected", depths_.receive_slots, "its queue pairs to be connected");
+  theirs_.window = std::clamp(window, 1U, theirs_.window);
 }
 
 std::span<std::byte> Link::send_slot(uint32_t queue_pair, uint64_t index) const {
@@ -265,7 +264,7 @@ int Link::poll(ibv_cq* cq, std::span<ibv_wc> completions, const char* what) cons
   for (int i = 0; i < count; ++i) {
     const ibv_wc_status status = completions[static_cast<size_t>(i)].status;
     if (status != IBV_WC_SUCCESS) {
-      peer_.fail(fmt::format("the completion of {} says: {}", what, device_.verbs().wc_status_str(status)));
+      peer_.fail("the completion of {} says: {}", what, device_.verbs().wc_status_str(status));
     }
   }
   return count;

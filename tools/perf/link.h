@@ -43,8 +43,6 @@ class Link {
     uint64_t queue_pair = 0;
     uint64_t count = 0;
   };
-  /// A UD receive begins with so many bytes of a global route header.
-  static constexpr size_t kRouteHeaderBytes = 40;
 
   Link(const Device& device, const Parameters& parameters, const Tuning& tuning, const Step& step, Peer& peer);
 
@@ -55,6 +53,8 @@ class Link {
   uint32_t seed() const { return mine_.seed; }
   uint32_t queue_pairs() const { return static_cast<uint32_t>(queue_pairs_.size()); }
   const QueuePair& queue_pair(uint32_t index) const { return queue_pairs_[index]; }
+  /// What a receive begins with: of UD a global route header.
+  size_t header_bytes() const { return parameters_.transport == Transport::kUd ? 40 : 0; }
   /// Nothing may get lost: over RC, and where that is a failure.
   bool loses_nothing() const { return parameters_.transport == Transport::kRc || !parameters_.may_lose; }
   uint32_t local_key() const { return memory_.local_key(); }
@@ -93,7 +93,6 @@ class Link {
   void post_first_receives();
   void connect(const Tuning& tuning);
   [[nodiscard]] int try_post_receive(uint32_t queue_pair, uint64_t index) const;
-  size_t header_bytes() const { return parameters_.transport == Transport::kUd ? kRouteHeaderBytes : 0; }
   bool has_credits() const;
   bool has_notices() const;
   /// Which message of the memory for `slots` of them on each queue pair it is.

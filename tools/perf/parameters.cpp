@@ -5,24 +5,25 @@
 
 #include <fmt/format.h>
 
+#include "pair/two_ends.h"
+
 namespace ringbolt::tools::perf {
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 30U;
 constexpr uint64_t kMostUdBytes = 4096;
 
+bool is_fetched(Operation operation) { return operation == Operation::kRead || operation == Operation::kAtomic; }
+
 std::string objection_to_operation(const Parameters& all) {
-  const bool is_one_sided = all.operation == Operation::kRead || all.operation == Operation::kAtomic;
-  if (is_one_sided && all.transport != Transport::kRc) {
-    return fmt::format("{} goes over RC only: leave out -c {}", text_of(all.operation), text_of(all.transport));
-  }
-  if (all.operation == Operation::kWrite && all.transport == Transport::kUd) {
-    return "UD has no WRITE: use -c RC or -c UC, or perf send";
-  }
-  if (all.operation == Operation::kAtomic && all.sizes != std::vector<uint64_t>{8}) {
-    return "atomic operations are of 8 bytes: leave out -s and -a";
-  }
-  return "";
+  return pair::first_of({
+      {is_fetched(all.operation) && all.transport != Transport::kRc,
+       fmt::format("{} goes over RC only: leave out -c {}", text_of(all.operation), text_of(all.transport))},
+      {all.operation == Operation::kWrite && all.transport == Transport::kUd,
+       "UD has no WRITE: use -c RC or -c UC, or perf send"},
+      {all.operation == Operation::kAtomic && all.sizes != std::vector<uint64_t>{8},
+       "atomic operations are of 8 bytes: leave out -s and -a"},
+  });
 }
 
 std::string objection_to_sizes(const Parameters& all) {
@@ -91,38 +92,25 @@ std::string objection_to(const Parameters& all, const Tuning& tuning) {
       return objection;
     }
   }
-  if (!all.has_bandwidth) {
-    if (all.is_bidirectional) {
-      return "-b is for bandwidth: a round trip goes both ways already";
-    }
-    if (all.queue_pairs != 1) {
-      return "-q is for bandwidth: latency is that of one queue pair";
-    }
-    if (tuning.post_list != 1) {
-      return "-l is for bandwidth: a round trip posts one request at a time";
-    }
-  }
-  if (all.has_latency && all.operation == Operation::kWrite && tuning.has_events) {
-    return "-e can't be had with the latency of write: its receiver looks at memory, which raises no event";
-  }
-  if (tuning.inline_bytes > 0 && (all.operation == Operation::kRead || all.operation == Operation::kAtomic)) {
-    return fmt::format("-I is for send and write: {} sends no data", text_of(all.operation));
-  }
-  if (tuning.rx_depth != 0 && (all.operation == Operation::kRead || all.operation == Operation::kAtomic)) {
-    return fmt::format("-r is for send and write: {} receives by nothing posted", text_of(all.operation));
-  }
-  if (tuning.signal_every != 0 && (all.operation == Operation::kRead || all.operation == Operation::kAtomic)) {
-    return fmt::format("-Q is for send and write: each {} is checked, so each completes visibly",
-                       text_of(all.operation));
-  }
+  const bool is_fetch = is_fetched(all.operation);
+  const char* operation = text_of(all.operation);
   const uint32_t tx_depth = tuning.tx_depth;
-  if (tx_depth != 0 && tuning.signal_every > tx_depth) {
-    return fmt::format("-Q {} can't be above -t {}: no completion would ever come", tuning.signal_every, tx_depth);
-  }
-  if (tx_depth != 0 && tuning.post_list > tx_depth) {
-    return fmt::format("-l {} can't be above -t {}: the list would not fit the queue", tuning.post_list, tx_depth);
-  }
-  return "";
+  return pair::first_of({
+      {!all.has_bandwidth && all.is_bidirectional, "-b is for bandwidth: a round trip goes both ways already"},
+      {!all.has_bandwidth && all.queue_pairs != 1, "-q is for bandwidth: latency is that of one queue pair"},
+      {!all.has_bandwidth && tuning.post_list != 1, "-l is for bandwidth: a round trip posts one request at a time"},
+      {all.has_latency && all.operation == Operation::kWrite && tuning.has_events,
+       "-e can't be had with the latency of write: its receiver looks at memory, which raises no event"},
+      {is_fetch && tuning.inline_bytes > 0, fmt::format("-I is for send and write: {} sends no data", operation)},
+      {is_fetch && tuning.rx_depth != 0,
+       fmt::format("-r is for send and write: {} receives by nothing posted", operation)},
+      {is_fetch && tuning.signal_every != 0,
+       fmt::format("-Q is for send and write: each {} is checked, so each completes visibly", operation)},
+      {tx_depth != 0 && tuning.signal_every > tx_depth,
+       fmt::format("-Q {} can't be above -t {}: no completion would ever come", tuning.signal_every, tx_depth)},
+      {tx_depth != 0 && tuning.post_list > tx_depth,
+       fmt::format("-l {} can't be above -t {}: the list would not fit the queue", tuning.post_list, tx_depth)},
+  });
 }
 
 std::vector<uint64_t> all_sizes(uint64_t most) {
@@ -174,8 +162,7 @@ Depths Depths::of(uint64_t size_bytes, const Parameters& parameters, const Tunin
   depths.signal_every = tuning.signal_every != 0
                             ? std::min(tuning.signal_every, depths.in_flight)
                             : std::clamp(depths.in_flight - depths.in_flight / 4, 1U, kMostSignalEvery);
-  const bool fetches = parameters.operation == Operation::kRead || parameters.operation == Operation::kAtomic;
-  if (fetches || is_latency) {
+  if (is_fetched(parameters.operation) || is_latency) {
     depths.signal_every = 1;  // each is awaited
   }
   return depths;

@@ -49,7 +49,7 @@ struct Tuning : pair::PortChoice {
   uint32_t post_list = 1;
   int inline_bytes = -1;  ///< -1: as much as the device gives, for latency; none for bandwidth
   bool has_events = false;
-  double line_rate_gbps = -1;  ///< -1: pair::line_rate_gbps() of the ends; 0: none, nothing is judged
+  double line_rate_gbps = -1;  ///< negative: as the ends' ports say; 0: none, nothing is judged
 };
 
 /// Less than this is not worth a figure: the run goes on until it has taken so long, except where `most_s` is set.

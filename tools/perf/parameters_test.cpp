@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace ringbolt::tools::perf {
 namespace {
 
@@ -91,6 +93,40 @@ TEST(Depths, those_given_are_kept) {
   EXPECT_EQ(depths.signal_every, 3U);
 }
 
+TEST(Depths, of_a_device_that_holds_few_messages_all_fit_it_and_each_other) {
+  Tuning tuning;
+  tuning.tx_depth = 64;
+  tuning.rx_depth = 100;
+  tuning.signal_every = 16;
+  tuning.post_list = 32;
+  for (const uint64_t most : {uint64_t{1}, uint64_t{2}, uint64_t{20}, uint64_t{63}}) {
+    Depths depths = Depths::of(64, send_of(64), tuning, false);
+    depths.limit(most);
+    EXPECT_EQ(depths.in_flight, most);
+    EXPECT_EQ(depths.receive_slots, most);
+    EXPECT_EQ(depths.send_slots, most + 2) << "at least two more than are in flight";
+    EXPECT_EQ(depths.signal_every, std::min<uint64_t>(16, most)) << "else no completion would ever come";
+    EXPECT_EQ(depths.post_list, std::min<uint64_t>(32, most)) << "a list must fit the queue";
+  }
+}
+
+TEST(Depths, limit_that_is_none_leaves_one_message_and_a_high_one_changes_nothing) {
+  Tuning tuning;
+  tuning.tx_depth = 8;
+  tuning.rx_depth = 9;
+  const Depths whole = Depths::of(64, send_of(64), tuning, false);
+  Depths depths = whole;
+  depths.limit(1'000'000);
+  EXPECT_EQ(depths.in_flight, whole.in_flight);
+  EXPECT_EQ(depths.receive_slots, whole.receive_slots);
+  EXPECT_EQ(depths.signal_every, whole.signal_every);
+  depths.limit(0);
+  EXPECT_EQ(depths.in_flight, 1U);
+  EXPECT_EQ(depths.receive_slots, 1U);
+  EXPECT_EQ(depths.signal_every, 1U);
+  EXPECT_EQ(depths.post_list, 1U);
+}
+
 std::string objection(const Parameters& mine, std::string_view theirs) {
   return pair::hello_objection("perf", entries_of(mine), theirs);
 }
@@ -109,9 +145,9 @@ TEST(Hello, differences_are_named_with_both_values_and_the_flag) {
 
 TEST(Hello, strangers_and_other_versions_are_told_apart) {
   EXPECT_THAT(objection(send_of(8), "GET / HTTP/1.1"), HasSubstr("not ringbolt perf"));
-  EXPECT_THAT(objection(send_of(8), "ringbolt perf 3\n"), HasSubstr("version 3"));
-  EXPECT_THAT(objection(send_of(8), "ringbolt perf 2\nsizes \x1b[31m\n"), testing::Not(HasSubstr("\x1b")));
-  EXPECT_NE(objection(send_of(8), "ringbolt perf 2"), "");
+  EXPECT_THAT(objection(send_of(8), "ringbolt perf 2\n"), HasSubstr("version 2"));
+  EXPECT_THAT(objection(send_of(8), "ringbolt perf 3\nsizes \x1b[31m\n"), testing::Not(HasSubstr("\x1b")));
+  EXPECT_NE(objection(send_of(8), "ringbolt perf 3"), "");
 }
 
 }  // namespace

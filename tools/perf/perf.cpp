@@ -11,9 +11,10 @@
 #include "failure.h"
 #include "page_file.h"
 #include "pair/device.h"
-#include "pair/line_rate.h"
+#include "pair/end_facts.h"
 #include "pair/peer.h"
 #include "pair/two_ends.h"
+#include "pair/values.h"
 #include "perf/counters.h"
 #include "perf/link.h"
 #include "perf/measure.h"
@@ -36,6 +37,7 @@ struct Request {
 };
 
 using pair::chosen;
+using pair::EndFacts;
 
 constexpr uint64_t kLatencyBytes = 8;
 constexpr uint64_t kBandwidthBytes = 65536;
@@ -97,18 +99,14 @@ Tuning tuning_of(const PerfOptions& options) {
 /// Flags that say nothing about the way these two ends meet.
 void refuse_idle_flags(const PerfOptions& options) {
   pair::refuse_two_meetings(options);
-  if (options.has_latency && options.reports_both) {
-    throw UsageError("--lat is latency alone, --report-both is latency and bandwidth: give one of them");
-  }
-  if (options.has_histogram && !options.has_latency && !options.reports_both) {
-    throw UsageError("--histogram is of latency: give --lat or --report-both too");
-  }
-  if (options.has_histogram && options.is_json) {
-    throw UsageError("--json has the histogram always: leave out --histogram");
-  }
-  if (options.operation != "atomic" && options.atomic_type != "fetch_add") {
-    throw UsageError("--atomic_type is of atomic: leave it out");
-  }
+  pair::refuse(pair::first_of({
+      {options.has_latency && options.reports_both,
+       "--lat is latency alone, --report-both is latency and bandwidth: give one of them"},
+      {options.has_histogram && !options.has_latency && !options.reports_both,
+       "--histogram is of latency: give --lat or --report-both too"},
+      {options.has_histogram && options.is_json, "--json has the histogram always: leave out --histogram"},
+      {options.operation != "atomic" && options.atomic_type != "fetch_add", "--atomic_type is of atomic: leave it out"},
+  }));
 }
 
 /// What the command line asks for. Throws UsageError for what makes no sense, alone or together.
@@ -130,21 +128,17 @@ Request request_of(const PerfOptions& options) {
   request.device = options.device;
   request.needs_counters = options.needs_counters;
   // A UD datagram as large as the path takes is settled later.
-  const std::string objection = objection_to(parameters, request.tuning);
-  if (!objection.empty()) {
-    throw UsageError(objection);
-  }
+  pair::refuse(objection_to(parameters, request.tuning));
   return request;
 }
 
-/// The port's MTU at both ends.
+/// The lesser of both ports' MTUs.
 uint32_t agree_on_mtu(const Device& device, Peer& peer) {
-  peer.tell("mtu", {device.mtu_bytes()});
-  const uint64_t theirs = peer.numbers_in(peer.await("mtu", "its MTU"), 1)[0];
+  const auto theirs = pair::exchange<uint32_t>(peer, "mtu", device.mtu_bytes(), "its MTU");
   if (theirs < 256 || theirs > 65536) {
-    peer.fail("what the other end tells of its MTU makes no sense");
+    peer.fail("an MTU of {} bytes makes no sense", theirs);
   }
-  return std::min(device.mtu_bytes(), static_cast<uint32_t>(theirs));
+  return std::min(device.mtu_bytes(), theirs);
 }
 
 /// Those of UD depend on the path.
@@ -182,16 +176,10 @@ bool agree_to_go_on(Peer& peer) {
   return peer.await("more", "whether to go on") == "yes" && !is_stopped();
 }
 
-/// Those that the system shows; of our own library, which shows some to programs of `ringbolt run` alone, its file's.
-std::optional<PortCounters> counters_of(const Device& device, const Request& request) {
-  const std::optional<PortCounters> shown = read_port_counters(counters_root(), device.name(), device.port());
-  return shown || !pair::is_ringbolts(request.library) ? shown : read_own_counters(device.name());
-}
-
 EndFacts facts_of(const Device& device, const Request& request, const std::optional<PortCounters>& before,
                   bool is_client) {
-  EndFacts facts{is_client ? "client" : "server", device.name(), request.library, device.port_rate_gbps()};
-  const std::optional<PortCounters> after = counters_of(device, request);
+  EndFacts facts{pair::end_name(is_client), device.name(), request.library, device.port_rate_gbps()};
+  const std::optional<PortCounters> after = counters_of(device.name(), device.port(), request.library);
   if (before && after) {
     facts.has_counters = true;
     facts.transmitted_bytes = after->transmitted_bytes - before->transmitted_bytes;
@@ -200,27 +188,18 @@ EndFacts facts_of(const Device& device, const Request& request, const std::optio
   return facts;
 }
 
-Result result_in(Peer& peer, const std::string& text) {
-  std::optional<Result> result = parse_result(text);
-  if (!result) {
-    peer.fail("the result of the other end makes no sense");
-  }
-  return std::move(*result);
-}
-
 /// The server tells what it knows, and gets the whole.
 Result share(Result result, const EndFacts& mine, const Request& request, Peer& peer, bool is_client) {
   result.ends = {mine};
   if (!is_client) {
-    peer.tell("facts", emit_result(result));
-    return result_in(peer, peer.await("result", "the result"));
+    pair::tell_value(peer, "facts", result);
+    return pair::await_value<Result>(peer, "result", "the result");
   }
-  const Result theirs = result_in(peer, peer.await("facts", "its device's facts"));
+  const auto theirs = pair::await_value<Result>(peer, "facts", "its device's facts");
   result.ends.insert(result.ends.end(), theirs.ends.begin(), theirs.ends.end());
   result.needs_counters = request.needs_counters || theirs.needs_counters;
-  const double asked = request.tuning.line_rate_gbps;
-  result.line_rate_gbps = asked >= 0 ? asked : pair::line_rate_gbps(result.ends);
-  peer.tell("result", emit_result(result));
+  result.line_rate_gbps = pair::line_rate_gbps(request.tuning.line_rate_gbps, result.ends);
+  pair::tell_value(peer, "result", result);
   return result;
 }
 
@@ -236,7 +215,7 @@ Result run_session(const Request& request, Peer& peer, bool is_client, Progress&
   result.mtu_bytes = agree_on_mtu(device, peer);
   settle_sizes(result.parameters, result.mtu_bytes);
   result.needs_counters = request.needs_counters;
-  const std::optional<PortCounters> before = counters_of(device, request);
+  const std::optional<PortCounters> before = counters_of(device.name(), device.port(), request.library);
   for (const uint64_t size : result.parameters.sizes) {
     result.rows.push_back(measure_size(device, request, result.parameters, size, peer, is_client, progress));
     if (size != result.parameters.sizes.back() && !agree_to_go_on(peer)) {
@@ -291,8 +270,6 @@ int print(const PerfOptions& options, const Result& result) {
 int perf_run(const PerfOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   pair::TwoEnds<Result> ends{"perf", options, static_cast<uint64_t>(options.timeout_s * 1e9)};
-  ends.emit = perf::emit_result;
-  ends.parse = perf::parse_result;
   ends.act = [&](pair::Peer& peer, Progress& progress, bool is_client) {
     perf::Request request = perf::request_of(options);
     request.library = pair::verbs_path(options.verbs);

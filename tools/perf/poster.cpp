@@ -59,7 +59,7 @@ void Poster::post(uint32_t queue_pair) {
   const int error = ibv_post_send(link_.queue_pair(queue_pair).get(), requests_.data(), &bad);
   last.next = after;
   if (error != 0) {
-    peer_.fail(fmt::format("ibv_post_send: {}", base::reason_of(std::abs(error))));
+    peer_.fail("ibv_post_send: {}", base::reason_of(std::abs(error)));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "pair/two_ends.h"
+#include "pair/values.h"
 #include "perf/link.h"
 #include "perf/measure.h"
 #include "stop.h"
@@ -50,9 +51,8 @@ uint64_t starved_ppm_of(const Work& work) {
 
 /// RC where both ends have it, otherwise UC, of which nothing may get lost either.
 pair::Transport common_transport(const pair::Device& device, Peer& peer) {
-  peer.tell("has-rc", {device.has_rc() ? uint64_t{1} : 0});
-  const bool has_rc = peer.numbers_in(peer.await("has-rc", "its transports"), 1)[0] != 0;
-  return device.has_rc() && has_rc ? Transport::kRc : Transport::kUc;
+  const bool has_theirs = pair::exchange<bool>(peer, "has-rc", device.has_rc(), "its transports");
+  return device.has_rc() && has_theirs ? Transport::kRc : Transport::kUc;
 }
 
 /// As many messages under way as fill a cable with delay, too, within a bound of memory.
@@ -122,6 +122,6 @@ int ringbolt::tools::probe(const ProbeOptions& options) {
                              [&](pair::Peer& peer, Progress& progress, bool is_client) {
                                // Who started this waits little longer, and then takes its silence for a hang.
                                peer.set_end(base::now_ns() + static_cast<uint64_t>(options.timeout_s * 1e9));
-                               return to_line(perf::measure_both_ways(options, peer, progress, is_client));
+                               return perf::measure_both_ways(options, peer, progress, is_client);
                              });
 }

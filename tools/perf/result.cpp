@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "json_text.h"
-
 namespace ringbolt::tools::perf {
+
+using pair::is_above_line_rate;
 
 LatencyFigures latency_figures(const Histogram& histogram, uint64_t lost, bool is_half) {
   const double scale = is_half ? 2000.0 : 1000.0;
@@ -27,19 +27,9 @@ LatencyFigures latency_figures(const Histogram& histogram, uint64_t lost, bool i
   return figures;
 }
 
-double BandwidthFigures::goodput_gbps() const {
-  return duration_ns == 0 ? 0 : static_cast<double>(verified_bytes) * 8.0 / static_cast<double>(duration_ns);
-}
-
 double BandwidthFigures::messages_per_s() const {
   return duration_ns == 0 ? 0 : static_cast<double>(messages) * 1e9 / static_cast<double>(duration_ns);
 }
-
-double BandwidthFigures::tx_cqe_rate_gbps() const {
-  return tx_duration_ns == 0 ? 0 : static_cast<double>(tx_bytes) * 8.0 / static_cast<double>(tx_duration_ns);
-}
-
-bool is_above_line_rate(double gbps, double line_rate_gbps) { return line_rate_gbps > 0 && gbps > line_rate_gbps; }
 
 namespace {
 
@@ -74,7 +64,7 @@ void judge_counters(const Result& result, std::vector<std::string>& problems) {
       verified += one.verified_bytes;
     }
   }
-  for (const EndFacts& end : result.ends) {
+  for (const pair::EndFacts& end : result.ends) {
     const uint64_t moved = end.transmitted_bytes + end.received_bytes;
     if (end.has_counters && moved == 0) {
       problems.push_back(
@@ -101,20 +91,6 @@ std::vector<std::string> problems_of(const Result& result) {
   judge_counters(result, problems);
   return problems;
 }
-
-// What the ends tell each other.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Parameters, operation, transport, atomic_kind, has_latency, has_bandwidth,
-                                   is_bidirectional, latency_check, bandwidth_check, sizes, queue_pairs, iterations,
-                                   duration_s)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Histogram::Bar, from_ns, to_ns, count)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LatencyFigures, rounds, lost, least_us, p50_us, p99_us, p999_us, most_us, mean_us,
-                                   bars)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BandwidthFigures, by, is_verified, messages, lost, verified_bytes, duration_ns,
-                                   tx_duration_ns, tx_bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Row, size_bytes, latency, bandwidth)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndFacts, end, device, library, port_rate_gbps, has_counters, transmitted_bytes,
-                                   received_bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Result, parameters, mtu_bytes, line_rate_gbps, needs_counters, ends, rows)
 
 namespace {
 
@@ -165,12 +141,11 @@ Json json_of(const BandwidthFigures& one, double line_rate_gbps) {
   return json;
 }
 
-Json json_of(const EndFacts& one) {
-  Json json{{"end", one.end}, {"device", one.device}, {"verbs", one.library}, {"port_rate_gbps", one.port_rate_gbps}};
+Json json_of(const pair::EndFacts& one) {
+  Json json = pair::end_json(one);
+  json["port_counters"] = "not measured";
   if (one.has_counters) {
     json["port_counters"] = {{"transmitted_bytes", one.transmitted_bytes}, {"received_bytes", one.received_bytes}};
-  } else {
-    json["port_counters"] = "not measured";
   }
   return json;
 }
@@ -187,7 +162,7 @@ std::string result_json(const Result& result) {
             {"ends", Json::array()},
             {"results", Json::array()},
             {"problems", problems_of(result)}};
-  for (const EndFacts& end : result.ends) {
+  for (const pair::EndFacts& end : result.ends) {
     root["ends"].push_back(json_of(end));
   }
   for (const Row& row : result.rows) {
@@ -201,16 +176,6 @@ std::string result_json(const Result& result) {
     root["results"].push_back(std::move(json));
   }
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string emit_result(const Result& result) { return to_line(result); }
-
-std::optional<Result> parse_result(std::string_view text) {
-  std::optional<Result> result = from_line<Result>(text);
-  const bool makes_sense =
-      result && result->parameters.operation <= Operation::kAtomic && result->parameters.transport <= Transport::kUd &&
-      result->parameters.latency_check <= Check::kNone && result->parameters.bandwidth_check <= Check::kNone;
-  return makes_sense ? std::move(result) : std::nullopt;
 }
 
 }  // namespace ringbolt::tools::perf

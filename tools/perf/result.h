@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "json_text.h"
+#include "pair/end_facts.h"
 #include "perf/histogram.h"
 #include "perf/parameters.h"
 
@@ -40,10 +41,10 @@ struct BandwidthFigures {
   uint64_t tx_bytes = 0;        ///< completed at the sender
   friend bool operator==(const BandwidthFigures&, const BandwidthFigures&) = default;
 
-  double goodput_gbps() const;
+  double goodput_gbps() const { return pair::gbps_of(verified_bytes, duration_ns); }
   double messages_per_s() const;
   /// How fast the sender's completions came; 0 where there is no such figure.
-  double tx_cqe_rate_gbps() const;
+  double tx_cqe_rate_gbps() const { return pair::gbps_of(tx_bytes, tx_duration_ns); }
 };
 
 /// All of one size.
@@ -54,30 +55,34 @@ struct Row {
   friend bool operator==(const Row&, const Row&) = default;
 };
 
-/// One end of the run.
-struct EndFacts {
-  std::string end;  ///< "client", "server"
-  std::string device;
-  std::string library;
-  double port_rate_gbps = 0;
-  bool has_counters = false;       ///< the port has them
-  uint64_t transmitted_bytes = 0;  ///< by the port's counters, over the whole run
-  uint64_t received_bytes = 0;
-  friend bool operator==(const EndFacts&, const EndFacts&) = default;
-};
-
+/// What a run has found out, at both ends the same.
 struct Result {
   Parameters parameters;
   uint32_t mtu_bytes = 0;
   double line_rate_gbps = 0;  ///< 0: none
   bool needs_counters = false;
-  std::vector<EndFacts> ends = {};
+  std::vector<pair::EndFacts> ends = {};
   std::vector<Row> rows = {};
   friend bool operator==(const Result&, const Result&) = default;
+
+  bool makes_sense() const {
+    return parameters.operation <= Operation::kAtomic && parameters.transport <= Transport::kUd &&
+           parameters.atomic_kind <= AtomicKind::kCompareSwap && parameters.latency_check <= Check::kNone &&
+           parameters.bandwidth_check <= Check::kNone;
+  }
 };
 
-/// A figure that no such line can carry. Thread-safe.
-bool is_above_line_rate(double gbps, double line_rate_gbps);
+// For another process of ours.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Parameters, operation, transport, atomic_kind, has_latency, has_bandwidth,
+                                   is_bidirectional, latency_check, bandwidth_check, sizes, queue_pairs, iterations,
+                                   duration_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Histogram::Bar, from_ns, to_ns, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LatencyFigures, rounds, lost, least_us, p50_us, p99_us, p999_us, most_us, mean_us,
+                                   bars)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BandwidthFigures, by, is_verified, messages, lost, verified_bytes, duration_ns,
+                                   tx_duration_ns, tx_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Row, size_bytes, latency, bandwidth)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Result, parameters, mtu_bytes, line_rate_gbps, needs_counters, ends, rows)
 
 /// Everything about it that is no good, in words; empty: exit code 0. Thread-safe.
 std::vector<std::string> problems_of(const Result& result);
@@ -92,10 +97,6 @@ struct Style {
 std::string result_text(const Result& result, const Style& style);
 /// docs/perf.md has the names. Thread-safe.
 std::string result_json(const Result& result);
-/// One line, for another process of ours, and back. Any bytes are safe to pass. Thread-safe.
-std::string emit_result(const Result& result);
-std::optional<Result> parse_result(std::string_view text);
-
 /// A page with plots as inline SVG; needs no other file. Thread-safe.
 std::string result_page(const Result& result);
 

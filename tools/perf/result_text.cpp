@@ -18,9 +18,8 @@ std::string head_text(const Result& result) {
   const Parameters& parameters = result.parameters;
   std::string text = fmt::format("{}, {} queue pair{}, MTU {} bytes", title_of(parameters), parameters.queue_pairs,
                                  parameters.queue_pairs == 1 ? "" : "s", result.mtu_bytes);
-  text += result.line_rate_gbps > 0 ? fmt::format(", line rate {:.4g} Gb/s\n", result.line_rate_gbps)
-                                    : std::string(", no line rate to judge by\n");
-  for (const EndFacts& end : result.ends) {
+  text += pair::line_rate_text(result.line_rate_gbps, ", no line rate to judge by") + "\n";
+  for (const pair::EndFacts& end : result.ends) {
     text += fmt::format("{}: {} of {}; port counters: ", end.end, end.device, end.library);
     text += end.has_counters ? fmt::format("{} bytes out, {} bytes in\n", end.transmitted_bytes, end.received_bytes)
                              : std::string("not measured\n");
@@ -74,7 +73,7 @@ std::string bandwidth_row(const Row& row, const BandwidthFigures& one, double li
     text += "  not verified";
   }
   for (const auto& [name, gbps] : {std::pair("goodput", goodput), std::pair("tx_cqe_rate", cqe_rate)}) {
-    if (is_above_line_rate(gbps, line_rate_gbps)) {
+    if (pair::is_above_line_rate(gbps, line_rate_gbps)) {
       text += fmt::format("  {} INVALID(above line rate)", name);
     }
   }

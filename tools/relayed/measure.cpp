@@ -163,12 +163,8 @@ std::vector<std::pair<uint32_t, uint32_t>> pairs_without_cable(const cluster::Cl
   const auto neighbours = neighbours_of(model, is_up);
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
   for (uint32_t a = 0; a < neighbours.size(); ++a) {
-    std::vector<bool> is_neighbour(neighbours.size());
-    for (const uint32_t node : neighbours[a]) {
-      is_neighbour[node] = true;
-    }
     for (uint32_t b = a + 1; b < neighbours.size(); ++b) {
-      if (!is_neighbour[b]) {
+      if (std::ranges::find(neighbours[a], b) == neighbours[a].end()) {
         pairs.emplace_back(a, b);
       }
     }

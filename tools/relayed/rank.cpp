@@ -179,19 +179,18 @@ void verify(Line& line, const RelayProbeOptions& options) {
   line.send_word((uint64_t{options.size_bytes} * received) ^ kAnswer);
 }
 
-/// Measures this rank's sending to `peer`, which calls answer(): round trips of 8 bytes, then messages whose every byte
-/// the peer verifies. Blocks for the options' time limit at most for each message. Throws ProbeFailure.
-void measure(Group& group, uint32_t peer, const RelayProbeOptions& options, ProbeReport& report) {
-  Line line(group, peer, options);
-  ask_rounds(line, options, report);
-  stream(line, options, report);
-}
-
-/// The other side of it.
-void answer(Group& group, uint32_t peer, const RelayProbeOptions& options) {
-  Line line(group, peer, options);
-  answer_rounds(line);
-  verify(line, options);
+/// Measures both ends' sending in turns: round trips of 8 bytes, then messages whose every byte the other one verifies.
+/// Blocks for the options' time limit at most for each message. Throws ProbeFailure.
+void measure(Line&& line, bool is_first, const RelayProbeOptions& options, ProbeReport& report) {
+  for (const bool is_mine : {is_first, !is_first}) {
+    if (is_mine) {
+      ask_rounds(line, options, report);
+      stream(line, options, report);
+    } else {
+      answer_rounds(line);
+      verify(line, options);
+    }
+  }
 }
 
 }  // namespace
@@ -251,9 +250,7 @@ bool measure_pair(Group& group, const std::pair<uint32_t, uint32_t>& pair, const
     report.through.push_back(options.members[relay]);
   }
   try {
-    for (const bool is_mine : {is_lower, !is_lower}) {
-      is_mine ? relayed::measure(group, peer, options, report.figures) : relayed::answer(group, peer, options);
-    }
+    relayed::measure(relayed::Line(group, peer, options), is_lower, options, report.figures);
   } catch (const ProbeFailure& failure) {
     report.figures.problem = failure.what();
     std::ranges::replace(report.figures.problem, '\n', ' ');

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "pair/values.h"
 #include "verify/ledger.h"
 
 namespace ringbolt::tools::verify {
@@ -181,14 +182,14 @@ TEST(Step, survives_the_way_and_nonsense_does_not) {
   step.count = 5;
   step.most_bytes = 77;
   step.seed = UINT64_MAX;
-  const std::string text = emit_step(step);
-  EXPECT_EQ(parse_step(text), step);
+  const std::string text = to_line(step);
+  EXPECT_EQ(pair::value_in<Step>(text), step);
   for (size_t length = 0; length + 1 < text.size(); ++length) {
-    EXPECT_FALSE(parse_step(text.substr(0, length))) << length;
+    EXPECT_FALSE(pair::value_in<Step>(text.substr(0, length))) << length;
   }
-  EXPECT_FALSE(parse_step(text + " 1"));
+  EXPECT_FALSE(pair::value_in<Step>(text + " 1"));
   step.queue_pairs = 100'000;
-  EXPECT_FALSE(parse_step(emit_step(step)));
+  EXPECT_FALSE(pair::value_in<Step>(to_line(step)));
 }
 
 TEST(Step, queue_pairs_of_frame_counters_keep_to_a_number_of_frames) {

@@ -22,33 +22,26 @@ constexpr uint64_t kRound = 3072;
 
 uint64_t addend_of(uint32_t queue_pair) { return 2 * uint64_t{queue_pair} + 1; }
 
-class Calculator {
+/// Adds and swaps on all queue pairs at once, and keeps the accounts. Not thread-safe.
+class Calculator : public Initiator {
  public:
-  Calculator(const Context& context, const Rig& rig)
-      : context_(context),
-        rig_(rig),
-        batch_(context, rig),
-        pace_(context.step),
-        ledger_(rig.queue_pairs(), context.tally),
-        lanes_(rig.queue_pairs()) {}
-
-  std::string where() const { return batch_.where(); }
+  explicit Calculator(const Rig& rig)
+      : Initiator(rig), ledger_(rig.queue_pairs(), rig.context().tally), lanes_(rig.queue_pairs()) {}
 
   Outcome run() {
     context_.peer.await("cells", "its memory");  // it has set them to 0
-    const uint64_t begin = base::now_ns();
+    begin_ns_ = base::now_ns();
     bool wants_more = true;
     while (wants_more) {
       ledger_.begin(kRound * rig_.queue_pairs());
       wants_more = round();
-      const uint64_t exchanged = ledger_.end();
-      std::vector<uint64_t> values{ledger_.shared_sum(), exchanged};
+      std::vector<uint64_t> values{ledger_.shared_sum(), ledger_.end()};
       for (uint32_t index = 0; index < rig_.queue_pairs(); ++index) {
         values.push_back(ledger_.own_sum(index));
       }
       context_.peer.tell("values", values);
       context_.peer.await("looked", "its look at the cells");
-      outcome_.duration_ns = base::now_ns() - begin;
+      outcome_.duration_ns = base::now_ns() - begin_ns_;
     }
     context_.peer.tell("values", "end");
     return outcome_;
@@ -86,11 +79,7 @@ class Calculator {
     Lane& lane = lanes_[index];
     lane.under_way.resize(rig_.sends());
     while (!batch_.has_room(index)) {
-      if (batch_.reap([&](uint32_t one) { take(one); })) {
-        context_.watch.moved();
-      } else {
-        (void)context_.watch.idle("completions of atomics");
-      }
+      context_.watch.turn(batch_.reap([&](uint32_t one) { take(one); }), "completions of atomics");
     }
     const uint64_t number = batch_.posted(index);
     const uint64_t slot = number % rig_.sends();
@@ -125,19 +114,12 @@ class Calculator {
       lane.known = ledger_.exchange(index, one.compared, one.swapped, old) ? one.swapped : old;
     }
     if (context_.tally.total() == errors) {
-      ++outcome_.messages;
-      outcome_.bytes += sizeof old;
-      context_.watch.progress().count(1, sizeof old);
+      count(sizeof old);
     }
   }
 
-  const Context& context_;
-  const Rig& rig_;
-  Batch batch_;
-  Pace pace_;
   Ledger ledger_;
   std::vector<Lane> lanes_;
-  Outcome outcome_;
 };
 
 uint64_t cell(const Rig& rig, uint32_t queue_pair, size_t offset) {
@@ -145,11 +127,11 @@ uint64_t cell(const Rig& rig, uint32_t queue_pair, size_t offset) {
   return std::atomic_ref<uint64_t>(*at).load(std::memory_order_acquire);
 }
 
-void compare_cells(const Context& context, const Rig& rig, const std::vector<uint64_t>& values) {
+void compare_cells(const Rig& rig, const std::vector<uint64_t>& values) {
   const auto compare = [&](const std::string& what, uint64_t expected, uint64_t found) {
     if (expected != found) {
-      context.tally.add(Kind::kAccount,
-                        fmt::format("{} in the target's memory: expected {:#x}, found {:#x}", what, expected, found));
+      rig.context().tally.note(Kind::kAccount, "{} in the target's memory: expected {:#x}, found {:#x}", what, expected,
+                               found);
     }
   };
   compare("the sum of all queue pairs' additions", values[0], cell(rig, 0, kSumOffset));
@@ -159,7 +141,8 @@ void compare_cells(const Context& context, const Rig& rig, const std::vector<uin
   }
 }
 
-Outcome be_counted_on(const Context& context, const Rig& rig) {
+Outcome be_counted_on(const Rig& rig) {
+  const Context& context = rig.context();
   const Part part(context.watch, title_of(context.step),
                   [&] { return fmt::format("the sum is {}", cell(rig, 0, kSumOffset)); });
   for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
@@ -167,21 +150,15 @@ Outcome be_counted_on(const Context& context, const Rig& rig) {
   }
   std::atomic_thread_fence(std::memory_order_release);
   context.peer.tell("cells", "");
-  while (true) {
-    const auto text = context.peer.look("values", "atomics");
-    if (!text) {
-      ibv_wc completion;
-      (void)rig.poll(rig.receive_cq(), {&completion, 1});  // some devices make progress only then
-      (void)context.watch.idle("the end of a round of atomics");
-      continue;
-    }
-    context.watch.moved();
-    if (*text == "end") {
-      return {};
-    }
-    compare_cells(context, rig, context.peer.numbers_in(*text, 2 + size_t{rig.queue_pairs()}));
+  const auto look = [&](const std::string& values) {
+    compare_cells(rig, context.peer.numbers_in(values, 2 + size_t{rig.queue_pairs()}));
     context.peer.tell("looked", "");
-  }
+  };
+  serve(context, "values", "the end of a round of atomics", look, [&] {
+    rig.prod();
+    return false;
+  });
+  return {};
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ Ending ending_of(uint64_t round) { return {round % 2 == 0, round % 4 >= 2}; }
 /// One round at one end: both ends send a few messages on every queue pair, and then all of it goes away.
 class Round {
  public:
-  Round(const Context& context, const Rig& rig, Ending ending)
-      : context_(context), rig_(rig), ending_(ending), receiver_(context, rig, false), sends_(context, rig, "send") {
+  Round(const Rig& rig, Ending ending)
+      : context_(rig.context()), rig_(rig), ending_(ending), receiver_(rig, false), sends_(rig, "send") {
     if (ending.is_abrupt) {
       receiver_.tolerate_end();
       sends_.tolerate_end();
@@ -64,20 +64,19 @@ class Round {
 
  private:
   void send_all() {
-    const uint64_t seed = seed_of(context_.step, context_.is_client);
     for (uint32_t number = 0; number < context_.step.send_depth; ++number) {
       for (uint32_t index = 0; index < rig_.queue_pairs(); ++index) {
         const uint32_t length = size_of(context_.step, index, number);
         const std::span<std::byte> message = rig_.send_slot(index, number).first(length);
-        write_message(message, seed, {rig_.epoch(), static_cast<uint8_t>(index), number, length});
+        write_message(message, rig_.seed(), rig_.stamp(index, number, length));
         ibv_send_wr request{};
         request.opcode = IBV_WR_SEND;
         if (const int error = sends_.post(index, request, message)) {
           if (ending_.is_abrupt && !is_first()) {
             continue;  // the other end may be gone already
           }
-          context_.peer.fail(fmt::format("{}: ibv_post_send of message {} of {} bytes: {}", rig_.name(index), number,
-                                         length, base::reason_of(error)));
+          context_.peer.fail("{}: ibv_post_send of message {} of {} bytes: {}", rig_.name(index), number, length,
+                             base::reason_of(error));
         }
         ++sent_;
       }
@@ -123,14 +122,14 @@ std::unique_ptr<Rig> make_rig(const Context& context, uint64_t round) {
 
 void destroy(const Context& context, Rig& rig, uint64_t round) {
   for (const std::string& refused : rig.take_down(round / 4 % 2 == 1)) {
-    context.tally.add(Kind::kLeak, fmt::format("round {}: {}", round, refused));
+    context.tally.note(Kind::kLeak, "round {}: {}", round, refused);
   }
 }
 
 void run_round(const Context& context, uint64_t number, Outcome& outcome) {
   const uint64_t begin = base::now_ns();
   const std::unique_ptr<Rig> rig = make_rig(context, number);
-  Round round(context, *rig, ending_of(number));
+  Round round(*rig, ending_of(number));
   const Part part(context.watch, title_of(context.step),
                   [&] { return fmt::format("round {}: {}", number, round.where()); });
   round.run();
@@ -143,8 +142,7 @@ void run_round(const Context& context, uint64_t number, Outcome& outcome) {
     context.peer.await("gone", "the other end to destroy its queue pairs");
   }
   context.watch.moved();
-  outcome.messages += round.receiver().messages();
-  outcome.bytes += round.receiver().bytes();
+  round.receiver().add_to(outcome);
   outcome.slowest_ns = std::max(outcome.slowest_ns, base::now_ns() - begin);
   ++outcome.rounds;
 }

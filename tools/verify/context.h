@@ -1,8 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -28,6 +28,11 @@ struct Context {
 
   /// Whether this end posts, where one end does.
   bool initiates() const { return is_client != step.is_reversed; }
+  /// Both ends are so far. `what`: the awaited, for messages.
+  void meet(const char* kind, const char* what) const {
+    peer.tell(kind, "");
+    peer.await(kind, what);
+  }
 };
 
 /// What one end knows of a step.
@@ -42,11 +47,28 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
+/// A mode: its part of an end, and what that checks.
+struct Trial {
+  Mode mode;
+  Outcome (*run)(const Context& context);
+  const char* checks;
+};
 Outcome run_stream(const Context& context);
 Outcome run_write(const Context& context);
 Outcome run_read(const Context& context);
 Outcome run_atomic(const Context& context);
 Outcome run_churn(const Context& context);
+
+inline constexpr std::array kTrials{
+    Trial{Mode::kStream, run_stream,
+          "each message came once, in order (UD: in any order), whole, when its receive completed; every byte of it "
+          "and of the buffer around it"},
+    Trial{Mode::kWrite, run_write,
+          "the target's whole memory after each round, and over RC by READ too; immediates, their order"},
+    Trial{Mode::kRead, run_read, "what READs brought, byte by byte; never older than what was seen or told before"},
+    Trial{Mode::kAtomic, run_atomic, "the result of every fetch-and-add and compare-and-swap, and the target's cells"},
+    Trial{Mode::kChurn, run_churn,
+          "queue pairs made, used and destroyed, also with sends under way; nothing of older ones in newer ones"}};
 
 /// When a step has done enough: by count or by time, or because somebody wants it to stop. Not thread-safe.
 class Pace {

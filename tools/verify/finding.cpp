@@ -7,17 +7,42 @@
 namespace ringbolt::tools::verify {
 namespace {
 
+struct Text {
+  const char* name;
+  const char* hint;
+};
+constexpr const char* kBeforeData =
+    "a completion came before its data: never trust the one without looking at the other here";
+constexpr const char* kInTheTable = "what was verified before is in the table";
+constexpr std::array<Text, static_cast<size_t>(Kind::kCount)> kTexts{{
+    {"lost", "UC and UD may lose messages: --allow-loss PERCENT, if that is what you expect"},
+    {"doubled", "the same message was delivered twice, or its buffer holds an earlier one"},
+    {"order", ""},
+    {"damaged", "data was altered on its way, or a buffer was read after its completion had given it back"},
+    {"length", ""},
+    {"outside", ""},
+    {"late", kBeforeData},
+    {"no-data", kBeforeData},
+    {"stale", ""},
+    {"foreign", ""},
+    {"unasked", ""},
+    {"status", "docs/errors.md has the meaning of each status"},
+    {"nowhere", "look at the target's memory, never at the completion"},
+    {"backwards", ""},
+    {"account", ""},
+    {"leak", "who ends a program gives its objects back; trying again does not help"},
+    {"stall", kInTheTable},
+    {"peer", kInTheTable},
+}};
+
 /// Counts may come from another end, and none of them may make a large sum a small one.
 uint64_t saturating_sum(uint64_t a, uint64_t b) { return a + std::min(b, UINT64_MAX - a); }
 
 }  // namespace
 
-const char* text_of(Kind kind) {
-  constexpr std::array<const char*, static_cast<size_t>(Kind::kCount)> kTexts{
-      "lost",    "doubled", "order",  "damaged", "length",    "outside", "late", "no-data", "stale",
-      "foreign", "unasked", "status", "nowhere", "backwards", "account", "leak", "stall",   "peer"};
-  return kTexts[static_cast<size_t>(kind)];
-}
+const char* text_of(Kind kind) { return kTexts[static_cast<size_t>(kind)].name; }
+
+const char* hint_of(Kind kind) { return kTexts[static_cast<size_t>(kind)].hint; }
 
 Tally::Tally(const Counts& counts, std::vector<Finding> findings)
     : counts_(counts), total_(std::accumulate(counts.begin(), counts.end(), uint64_t{0}, saturating_sum)) {

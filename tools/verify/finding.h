@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace ringbolt::tools::verify {
 
@@ -33,6 +36,8 @@ enum class Kind : uint8_t {
 
 /// "lost", "doubled"... Thread-safe.
 const char* text_of(Kind kind);
+/// What a kind of finding most likely means; empty: it speaks for itself. Thread-safe.
+const char* hint_of(Kind kind);
 
 struct Finding {
   Kind kind = Kind::kLost;
@@ -52,6 +57,11 @@ class Tally {
   Tally(const Counts& counts, std::vector<Finding> findings);
 
   void add(Kind kind, std::string text, uint64_t times = 1);
+  /// One, in words.
+  template <class... Args>
+  void note(Kind kind, fmt::format_string<Args...> text, Args&&... args) {
+    add(kind, fmt::format(text, std::forward<Args>(args)...));
+  }
   /// What another end or an earlier step has found.
   void add(const Tally& other);
   uint64_t total() const { return total_; }

@@ -14,17 +14,16 @@ void Ledger::shared_addition(uint32_t queue_pair, uint64_t old) {
   Lane& lane = lanes_[queue_pair];
   const uint64_t place = old - shared_begin_;
   if (old < shared_begin_ || place >= seen_.size()) {
-    tally_.add(Kind::kAccount,
-               fmt::format("queue pair {}: fetch-and-add returned {}, where the sum lies between {} and {}", queue_pair,
-                           old, shared_begin_, shared_begin_ + seen_.size()));
+    tally_.note(Kind::kAccount, "queue pair {}: fetch-and-add returned {}, where the sum lies between {} and {}",
+                queue_pair, old, shared_begin_, shared_begin_ + seen_.size());
   } else if (seen_[place]) {
-    tally_.add(Kind::kAccount, fmt::format("queue pair {}: fetch-and-add returned {}, which another one had returned",
-                                           queue_pair, old));
+    tally_.note(Kind::kAccount, "queue pair {}: fetch-and-add returned {}, which another one had returned", queue_pair,
+                old);
   } else {
     seen_[place] = true;
     if (lane.has_shared && old <= lane.last_shared) {
-      tally_.add(Kind::kBackwards,
-                 fmt::format("queue pair {}: fetch-and-add returned {} after {}", queue_pair, old, lane.last_shared));
+      tally_.note(Kind::kBackwards, "queue pair {}: fetch-and-add returned {} after {}", queue_pair, old,
+                  lane.last_shared);
     }
     lane.last_shared = old;
     lane.has_shared = true;
@@ -35,8 +34,8 @@ void Ledger::shared_addition(uint32_t queue_pair, uint64_t old) {
 void Ledger::own_addition(uint32_t queue_pair, uint64_t addend, uint64_t old) {
   Lane& lane = lanes_[queue_pair];
   if (old != lane.own_sum) {
-    tally_.add(Kind::kAccount, fmt::format("queue pair {}: fetch-and-add on a cell of its own: expected {}, found {}",
-                                           queue_pair, lane.own_sum, old));
+    tally_.note(Kind::kAccount, "queue pair {}: fetch-and-add on a cell of its own: expected {}, found {}", queue_pair,
+                lane.own_sum, old);
     lane.own_sum = old;
   }
   lane.own_sum += addend;
@@ -48,9 +47,8 @@ bool Ledger::exchange(uint32_t queue_pair, uint64_t compared, uint64_t swapped, 
   }
   const auto [link, is_new] = links_.emplace(old, swapped);
   if (!is_new) {
-    tally_.add(Kind::kAccount,
-               fmt::format("queue pair {}: compare-and-swap of {:#x} succeeded twice: for {:#x} and for {:#x}",
-                           queue_pair, old, link->second, swapped));
+    tally_.note(Kind::kAccount, "queue pair {}: compare-and-swap of {:#x} succeeded twice: for {:#x} and for {:#x}",
+                queue_pair, old, link->second, swapped);
   }
   return true;
 }
@@ -63,10 +61,10 @@ uint64_t Ledger::end() {
     ++length;
   }
   if (length != links_.size()) {
-    tally_.add(Kind::kAccount,
-               fmt::format("of {} compare-and-swaps that succeeded only {} follow from each other: from "
-                           "{:#x} to {:#x}",
-                           links_.size(), length, chain_begin_, value));
+    tally_.note(Kind::kAccount,
+                "of {} compare-and-swaps that succeeded only {} follow from each other: from "
+                "{:#x} to {:#x}",
+                links_.size(), length, chain_begin_, value);
   }
   chain_begin_ = value;
   return value;

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "json_text.h"
+#include "pair/two_ends.h"
 #include "verify/stamp.h"
 
 namespace ringbolt::tools::verify {
@@ -23,23 +23,22 @@ constexpr uint64_t kReceiveBudget = uint64_t{4} << 20U;
 /// Queues of devices that count frames may take so many fewer than they say.
 constexpr uint64_t kFrameReserve = 16;
 
+/// A device that has every transport.
+constexpr Abilities kAll{true, true, true};
+
 std::string refuse_transport(Mode mode, Transport transport, const Abilities& both) {
-  if (transport == Transport::kRc && !both.has_rc) {
-    return "RC: one of the devices has none (it reports no READ contexts); -c UC is on every device";
-  }
-  if (transport == Transport::kUd && !both.has_ud) {
-    return "UD: one of the devices has none (it reports no address handles); -c UC is on every device";
-  }
-  if ((mode == Mode::kRead || mode == Mode::kAtomic) && transport != Transport::kRc) {
-    return fmt::format("{}: goes over RC only, not over {}", text_of(mode), text_of(transport));
-  }
-  if ((mode == Mode::kWrite || mode == Mode::kChurn) && transport == Transport::kUd) {
-    return fmt::format("{}: over RC and UC only, not over UD", text_of(mode));
-  }
-  if (mode == Mode::kAtomic && !both.has_atomics) {
-    return "atomic: one of the devices has no atomics";
-  }
-  return "";
+  const bool is_one_sided = mode == Mode::kRead || mode == Mode::kAtomic;
+  return pair::first_of({
+      {transport == Transport::kRc && !both.has_rc,
+       "RC: one of the devices has none (it reports no READ contexts); -c UC is on every device"},
+      {transport == Transport::kUd && !both.has_ud,
+       "UD: one of the devices has none (it reports no address handles); -c UC is on every device"},
+      {is_one_sided && transport != Transport::kRc,
+       fmt::format("{}: goes over RC only, not over {}", text_of(mode), text_of(transport))},
+      {(mode == Mode::kWrite || mode == Mode::kChurn) && transport == Transport::kUd,
+       fmt::format("{}: over RC and UC only, not over UD", text_of(mode))},
+      {mode == Mode::kAtomic && !both.has_atomics, "atomic: one of the devices has no atomics"},
+  });
 }
 
 Transport usual_transport(Mode mode, const Abilities& both) {
@@ -113,40 +112,27 @@ uint32_t count_of(int value) { return value > 0 ? static_cast<uint32_t>(value) :
 const char* mode_text(const Wish& wish) { return wish.mode ? text_of(*wish.mode) : "soak"; }
 
 std::string objection_to(const Wish& wish) {
-  if (wish.least_bytes && wish.most_bytes && *wish.least_bytes > *wish.most_bytes) {
-    return fmt::format("--min {} is above --max {}", *wish.least_bytes, *wish.most_bytes);
+  const std::string objection = pair::first_of({
+      {wish.least_bytes && wish.most_bytes && *wish.least_bytes > *wish.most_bytes,
+       fmt::format("--min {} is above --max {}", wish.least_bytes.value_or(0), wish.most_bytes.value_or(0))},
+      {wish.most_bytes && (*wish.most_bytes == 0 || *wish.most_bytes > kMostBytes),
+       fmt::format("--max and -s are from 1 to {} bytes", kMostBytes)},
+      {wish.least_bytes && *wish.least_bytes > kMostBytes, fmt::format("--min is at most {} bytes", kMostBytes)},
+      {wish.count && wish.duration_s, "-n and -D both say how long: give one of them"},
+      {!wish.mode && wish.count, "soak takes its time, -D or --hours: leave out -n"},
+      {wish.order && wish.mode && *wish.mode != Mode::kStream, "--order is of stream: leave it out"},
+      {wish.order == Order::kStrict && wish.transport == Transport::kUd, "UD keeps no order: leave out --order strict"},
+      {wish.loss_percent != 0 && wish.transport == Transport::kRc,
+       "RC may lose nothing: leave out --allow-loss, or give -c UC or -c UD"},
+  });
+  if (!objection.empty()) {
+    return objection;
   }
-  if (wish.most_bytes && (*wish.most_bytes == 0 || *wish.most_bytes > kMostBytes)) {
-    return fmt::format("--max and -s are from 1 to {} bytes", kMostBytes);
-  }
-  if (wish.least_bytes && *wish.least_bytes > kMostBytes) {
-    return fmt::format("--min is at most {} bytes", kMostBytes);
-  }
-  if (wish.count && wish.duration_s) {
-    return "-n and -D both say how long: give one of them";
-  }
-  if (!wish.mode && wish.count) {
-    return "soak takes its time, -D or --hours: leave out -n";
-  }
-  if (wish.order && wish.mode && *wish.mode != Mode::kStream) {
-    return "--order is of stream: leave it out";
-  }
-  if (wish.order == Order::kStrict && wish.transport == Transport::kUd) {
-    return "UD keeps no order: leave out --order strict";
-  }
-  if (wish.loss_percent != 0 && wish.transport == Transport::kRc) {
-    return "RC may lose nothing: leave out --allow-loss, or give -c UC or -c UD";
-  }
-  if (wish.transport && wish.mode) {
-    const std::string refusal = refuse_transport(*wish.mode, *wish.transport, {true, true, true});
-    if (!refusal.empty()) {
-      return refusal;
-    }
-  }
-  if (wish.mode == Mode::kAtomic && (wish.least_bytes || wish.most_bytes)) {
+  const std::string refusal = wish.transport && wish.mode ? refuse_transport(*wish.mode, *wish.transport, kAll) : "";
+  if (refusal.empty() && wish.mode == Mode::kAtomic && (wish.least_bytes || wish.most_bytes)) {
     return "atomics are of 8 bytes: leave out -s, --min and --max";
   }
-  return "";
+  return refusal;
 }
 
 std::vector<pair::HelloEntry> entries_of(const Wish& wish) {
@@ -186,7 +172,6 @@ Planned plan_step(const Wish& wish, Mode mode, std::optional<Transport> transpor
 
 std::vector<Step> plan_turn(const Wish& wish, const Abilities& both, uint32_t turn,
                             std::vector<std::string>& left_out) {
-  constexpr std::array kModes{Mode::kStream, Mode::kWrite, Mode::kRead, Mode::kAtomic, Mode::kChurn};
   constexpr std::array<uint64_t, 4> kMost{65536, 4096, uint64_t{1} << 20U, 16384};
   std::vector<Step> steps;
   for (const Mode mode : kModes) {
@@ -194,7 +179,7 @@ std::vector<Step> plan_turn(const Wish& wish, const Abilities& both, uint32_t tu
       if (wish.transport && *wish.transport != transport) {
         continue;
       }
-      if (!refuse_transport(mode, transport, {true, true, true}).empty()) {
+      if (!refuse_transport(mode, transport, kAll).empty()) {
         continue;  // no device has that
       }
       Wish one = wish;
@@ -239,7 +224,6 @@ Abilities abilities_of(const pair::Device& device) {
   one.most_requests = count_of(limits.max_qp_wr);
   one.mtu_bytes = device.mtu_bytes();
   one.most_message_bytes = device.most_message_bytes();
-  one.port_rate_gbps = device.port_rate_gbps();
   return one;
 }
 
@@ -255,18 +239,6 @@ Abilities common(const Abilities& one, const Abilities& other) {
   both.mtu_bytes = std::min(one.mtu_bytes, other.mtu_bytes);
   both.most_message_bytes = std::min(one.most_message_bytes, other.most_message_bytes);
   return both;
-}
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Abilities, has_rc, has_ud, has_atomics, counts_frames, most_queue_pairs,
-                                   most_completions, most_requests, mtu_bytes, most_message_bytes, port_rate_gbps)
-
-std::string emit_abilities(const Abilities& one) { return to_line(one); }
-
-std::optional<Abilities> parse_abilities(std::string_view text) {
-  std::optional<Abilities> one = from_line<Abilities>(text);
-  const bool makes_sense = one && one->most_queue_pairs != 0 && one->most_completions != 0 && one->most_requests != 0 &&
-                           one->mtu_bytes >= 64 && one->most_message_bytes != 0 && one->port_rate_gbps >= 0;
-  return makes_sense ? one : std::nullopt;
 }
 
 }  // namespace ringbolt::tools::verify

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "json_text.h"
 #include "pair/device.h"
 #include "pair/peer.h"
 #include "verify/step.h"
@@ -23,19 +23,20 @@ struct Abilities {
   uint32_t most_requests = 0;     ///< of a queue
   uint32_t mtu_bytes = 0;
   uint64_t most_message_bytes = 0;
-  double port_rate_gbps = 0;
   friend bool operator==(const Abilities&, const Abilities&) = default;
+
+  bool makes_sense() const {
+    return most_queue_pairs != 0 && most_completions != 0 && most_requests != 0 && mtu_bytes >= 64 &&
+           most_message_bytes != 0;
+  }
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Abilities, has_rc, has_ud, has_atomics, counts_frames, most_queue_pairs,
+                                   most_completions, most_requests, mtu_bytes, most_message_bytes)
 
 Abilities abilities_of(const pair::Device& device);
 
 /// What both have. Thread-safe.
 Abilities common(const Abilities& one, const Abilities& other);
-
-/// One line. Thread-safe.
-std::string emit_abilities(const Abilities& abilities);
-/// Any bytes are safe to pass. Thread-safe.
-std::optional<Abilities> parse_abilities(std::string_view text);
 
 /// What the user wants. Unset: as fits the devices.
 struct Wish {

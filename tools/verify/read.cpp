@@ -27,28 +27,24 @@ std::span<std::byte> content_of(const Rig& rig, uint32_t queue_pair) {
   return rig.area(queue_pair).subspan(kContentOffset, rig.area(queue_pair).size() - kContentOffset);
 }
 
-class Reader {
+/// READs what the target has told to be there, a version of its memory in each round. Not thread-safe.
+class Reader : public Initiator {
  public:
-  Reader(const Context& context, const Rig& rig)
-      : context_(context), rig_(rig), batch_(context, rig), pace_(context.step), counts_(rig.queue_pairs()) {}
-
-  std::string where() const { return batch_.where(); }
+  explicit Reader(const Rig& rig) : Initiator(rig), counts_(rig.queue_pairs()) {}
 
   Outcome run() {
-    const uint64_t begin = base::now_ns();
     while (true) {
       const std::vector<uint64_t> told = context_.peer.numbers_in(context_.peer.await("version", "its memory"), 2);
       version_ = told[0];
       check_counts(told[1]);
       if (!pace_.wants_more(batch_.posted(0))) {
-        break;
+        context_.peer.tell("read", "end");
+        return outcome_;
       }
       read_round();
-      outcome_.duration_ns = base::now_ns() - begin;
+      outcome_.duration_ns = base::now_ns() - begin_ns_;
       context_.peer.tell("read", "more");
     }
-    context_.peer.tell("read", "end");
-    return outcome_;
   }
 
  private:
@@ -72,14 +68,8 @@ class Reader {
     for (uint32_t index = 0; index < rig_.queue_pairs(); ++index) {
       for (uint32_t slot = 0; slot < rig_.sends(); ++slot) {
         const Piece piece = piece_of(index, slot);
-        rig_.prepare(index, slot);
-        ibv_send_wr request{};
-        request.opcode = IBV_WR_RDMA_READ;
-        request.wr.rdma.remote_addr =
-            rig_.remote_area(index) + (piece.is_count ? kCountOffset : kContentOffset + piece.offset);
-        request.wr.rdma.rkey = rig_.remote_key();
-        batch_.must_post(index, request, rig_.receive_slot(index, slot).first(piece.length),
-                         fmt::format("a READ of {} bytes", piece.length));
+        const size_t offset = piece.is_count ? kCountOffset : kContentOffset + piece.offset;
+        batch_.read(index, slot, rig_.remote_area(index) + offset, piece.length);
       }
     }
     std::vector<uint32_t> done(rig_.queue_pairs());
@@ -90,7 +80,7 @@ class Reader {
     const Piece piece = piece_of(index, slot);
     std::atomic_thread_fence(std::memory_order_acquire);
     const std::span<const std::byte> found = rig_.receive_slot(index, slot).first(piece.length);
-    batch_.judge_outside(index, slot, piece.length, fmt::format("a READ of {} bytes", piece.length));
+    batch_.judge_outside(index, slot, piece.length, "a READ");
     const uint64_t errors = context_.tally.total();
     if (piece.is_count) {
       compare_count(index, found);
@@ -98,9 +88,7 @@ class Reader {
       describe(index, piece, found);
     }
     if (context_.tally.total() == errors) {
-      ++outcome_.messages;
-      outcome_.bytes += piece.length;
-      context_.watch.progress().count(1, piece.length);
+      count(piece.length);
     }
   }
 
@@ -108,10 +96,8 @@ class Reader {
     uint64_t count = 0;
     std::memcpy(&count, found.data(), sizeof count);
     if (count < counts_[index] || count < floor_) {
-      context_.tally.add(Kind::kBackwards,
-                         fmt::format("queue pair {}: a READ saw the target's count at {} after {} had been "
-                                     "seen",
-                                     index, count, std::max(counts_[index], floor_)));
+      context_.tally.note(Kind::kBackwards, "queue pair {}: a READ saw the target's count at {} after {} had been seen",
+                          index, count, std::max(counts_[index], floor_));
     }
     counts_[index] = std::max(counts_[index], count);
   }
@@ -120,10 +106,8 @@ class Reader {
   void check_counts(uint64_t told) {
     for (size_t index = 0; index < counts_.size(); ++index) {
       if (counts_[index] > told) {
-        context_.tally.add(Kind::kBackwards,
-                           fmt::format("queue pair {}: a READ saw the target's count at {}, which is only "
-                                       "at {}",
-                                       index, counts_[index], told));
+        context_.tally.note(Kind::kBackwards, "queue pair {}: a READ saw the target's count at {}, which is only at {}",
+                            index, counts_[index], told);
         counts_[index] = told;
       }
     }
@@ -131,34 +115,25 @@ class Reader {
   }
 
   void describe(uint32_t index, const Piece& piece, std::span<const std::byte> found) {
+    const std::string what =
+        fmt::format("queue pair {}: a READ of {} bytes at offset {}", index, piece.length, piece.offset);
     if (version_ > 1 && is_filled(found, piece.offset, base_of(context_.step, index, version_ - 1))) {
-      context_.tally.add(Kind::kStale,
-                         fmt::format("queue pair {}: a READ of {} bytes at offset {} got what was there before: "
-                                     "version {}, where {} had been written",
-                                     index, piece.length, piece.offset, version_ - 1, version_));
-      return;
-    }
-    if (const auto wrong = difference(found, piece.offset, base_of(context_.step, index, version_))) {
-      context_.tally.add(Kind::kDamaged, fmt::format("queue pair {}: a READ of {} bytes at offset {} is damaged, {}",
-                                                     index, piece.length, piece.offset, text_of(*wrong)));
+      context_.tally.note(Kind::kStale, "{} got what was there before: version {}, where {} had been written", what,
+                          version_ - 1, version_);
+    } else if (const auto wrong = difference(found, piece.offset, base_of(context_.step, index, version_))) {
+      context_.tally.note(Kind::kDamaged, "{} is damaged, {}", what, text_of(*wrong));
     } else {
-      context_.tally.add(
-          Kind::kLate,
-          fmt::format("queue pair {}: a READ of {} bytes completed before its data was there", index, piece.length));
+      context_.tally.note(Kind::kLate, "{} completed before its data was there", what);
     }
   }
 
-  const Context& context_;
-  const Rig& rig_;
-  Batch batch_;
-  Pace pace_;
   std::vector<uint64_t> counts_;  // the highest that was seen, of each queue pair
   uint64_t floor_ = 0;
   uint64_t version_ = 0;
-  Outcome outcome_;
 };
 
-Outcome be_read(const Context& context, const Rig& rig) {
+Outcome be_read(const Rig& rig) {
+  const Context& context = rig.context();
   uint64_t version = 0;
   uint64_t count = 0;
   const Part part(context.watch, title_of(context.step),
@@ -170,7 +145,7 @@ Outcome be_read(const Context& context, const Rig& rig) {
       std::atomic_ref<uint64_t>(*cell).store(count, std::memory_order_release);
     }
   };
-  while (true) {
+  const auto write_version = [&] {
     ++version;
     for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
       fill(content_of(rig, index), 0, base_of(context.step, index, version));
@@ -178,18 +153,15 @@ Outcome be_read(const Context& context, const Rig& rig) {
     write_counts();
     std::atomic_thread_fence(std::memory_order_release);
     context.peer.tell("version", {version, count});
-    std::optional<std::string> text;
-    while (!(text = context.peer.look("read", "READs"))) {
-      write_counts();
-      ibv_wc completion;
-      (void)rig.poll(rig.receive_cq(), {&completion, 1});  // some devices make progress only then
-      (void)context.watch.idle("the end of READs");
-    }
-    context.watch.moved();
-    if (*text == "end") {
-      return {};
-    }
-  }
+  };
+  write_version();
+  const auto next = [&](const std::string&) { write_version(); };
+  serve(context, "read", "the end of READs", next, [&] {
+    write_counts();
+    rig.prod();
+    return false;
+  });
+  return {};
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "json_text.h"
+#include "pair/end_facts.h"
 #include "verify/context.h"
 #include "verify/finding.h"
 #include "verify/step.h"
@@ -25,15 +28,12 @@ struct Row {
   uint64_t slowest_round_ns = 0;
   friend bool operator==(const Row&, const Row&) = default;
 
-  double goodput_gbps() const;
-};
-
-struct EndFacts {
-  std::string end;  ///< "client", "server"
-  std::string device;
-  std::string library;
-  double port_rate_gbps = 0;
-  friend bool operator==(const EndFacts&, const EndFacts&) = default;
+  /// Both ends at once, in rounds of making and destroying: no figure of a line.
+  bool has_goodput() const { return by != "both"; }
+  double goodput_gbps() const { return pair::gbps_of(verified_bytes, duration_ns); }
+  bool is_above(double line_rate_gbps) const {
+    return has_goodput() && pair::is_above_line_rate(goodput_gbps(), line_rate_gbps);
+  }
 };
 
 struct Result {
@@ -41,7 +41,7 @@ struct Result {
   uint64_t seed = 0;
   double line_rate_gbps = 0;  ///< 0: none, nothing is judged
   double loss_percent = 0;    ///< that UC and UD may have
-  std::vector<EndFacts> ends = {};
+  std::vector<pair::EndFacts> ends = {};
   std::vector<Row> rows = {};
   std::vector<std::string> not_checked = {};
   std::string refusal = {};       ///< nothing could be verified: why
@@ -64,14 +64,26 @@ std::string result_text(const Result& result);
 /// docs/verify.md has the names. Thread-safe.
 std::string result_json(const Result& result);
 
-// What the ends tell each other, and back; any bytes are safe to pass. Thread-safe.
-std::string emit_outcome(const Outcome& outcome);
-std::optional<Outcome> parse_outcome(std::string_view text);
-std::string emit_facts(const EndFacts& facts);
-std::optional<EndFacts> parse_facts(std::string_view text);
-std::string emit_tally(const Tally& tally);
-std::optional<Tally> parse_tally(std::string_view text);
-std::string emit_result(const Result& result);
-std::optional<Result> parse_result(std::string_view text);
+// What the ends tell each other.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, duration_ns, messages, bytes, lost, rounds, slowest_ns, refusal)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Row, title, by, steps, messages, verified_bytes, lost, duration_ns, rounds,
+                                   slowest_round_ns)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, kind, text)
+
+inline void to_json(nlohmann::json& to, const Tally& tally) {
+  to = {{"counts", tally.counts()}, {"findings", tally.findings()}};
+}
+
+/// Throws std::out_of_range for kinds that there are not.
+inline void from_json(const nlohmann::json& from, Tally& tally) {
+  const auto findings = from.at("findings").get<std::vector<Finding>>();
+  if (std::ranges::any_of(findings, [](const Finding& one) { return one.kind >= Kind::kCount; })) {
+    throw std::out_of_range("kind");
+  }
+  tally = Tally(from.at("counts").get<Tally::Counts>(), findings);
+}
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Result, mode, seed, line_rate_gbps, loss_percent, ends, rows, not_checked, refusal,
+                                   interruption, slowest_gap_ns, elapsed_ns, tally)
 
 }  // namespace ringbolt::tools::verify

@@ -2,38 +2,40 @@
 
 #include <gtest/gtest.h>
 
+#include "pair/values.h"
+
 namespace ringbolt::tools::verify {
 namespace {
 
 TEST(VerifyResult, outcomes_come_back) {
   for (const char* refusal : {"", "the device refuses", "in two\nlines"}) {
     const Outcome one{1, 2, 3, 4, 5, UINT64_MAX, refusal};
-    EXPECT_EQ(parse_outcome(emit_outcome(one)), one);
+    EXPECT_EQ(pair::value_in<Outcome>(to_line(one)), one);
   }
 }
 
 TEST(VerifyResult, what_is_no_outcome_is_none) {
-  const std::string whole = emit_outcome({1, 2, 3, 4, 5, 6, ""});
+  const std::string whole = to_line(Outcome{1, 2, 3, 4, 5, 6, ""});
   for (size_t length = 0; length < whole.size(); ++length) {
-    EXPECT_FALSE(parse_outcome(whole.substr(0, length))) << length;
+    EXPECT_FALSE(pair::value_in<Outcome>(whole.substr(0, length))) << length;
   }
-  EXPECT_FALSE(parse_outcome(whole + "1"));
+  EXPECT_FALSE(pair::value_in<Outcome>(whole + "1"));
   for (const char* text : {"null", "[]", "{}", "1 2 3 4 5 6"}) {
-    EXPECT_FALSE(parse_outcome(text)) << text;
+    EXPECT_FALSE(pair::value_in<Outcome>(text)) << text;
   }
 }
 
 TEST(VerifyResult, facts_come_back) {
-  const EndFacts facts{"client", "rdma_en2", "/lib/with blanks.so", 40};
-  EXPECT_EQ(parse_facts(emit_facts(facts)), facts);
-  EXPECT_FALSE(parse_facts("40\nrdma_en2"));
+  const pair::EndFacts facts{"client", "rdma_en2", "/lib/with blanks.so", 40};
+  EXPECT_EQ(pair::value_in<pair::EndFacts>(to_line(facts)), facts);
+  EXPECT_FALSE(pair::value_in<pair::EndFacts>("40\nrdma_en2"));
 }
 
 TEST(VerifyResult, findings_come_back_with_their_counts) {
   Tally tally;
   tally.add(Kind::kLost, "two of them", 2);
   tally.add(Kind::kPeer, "it is gone");
-  const auto back = parse_tally(emit_tally(tally));
+  const auto back = pair::value_in<Tally>(to_line(tally));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->counts(), tally.counts());
   EXPECT_EQ(back->findings(), tally.findings());
@@ -43,10 +45,10 @@ TEST(VerifyResult, findings_come_back_with_their_counts) {
 TEST(VerifyResult, a_finding_of_no_known_kind_is_refused) {
   Tally tally;
   tally.add(static_cast<Kind>(0), "lost");
-  std::string text = emit_tally(tally);
+  std::string text = to_line(tally);
   const size_t at = text.find("\"kind\":0");
   ASSERT_NE(at, std::string::npos);
-  EXPECT_FALSE(parse_tally(text.replace(at, 8, "\"kind\":18")));
+  EXPECT_FALSE(pair::value_in<Tally>(text.replace(at, 8, "\"kind\":18")));
 }
 
 TEST(VerifyResult, of_each_kind_no_more_findings_are_taken_than_are_kept) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "failure.h"
+#include "pair/values.h"
 #include "pattern.h"
 
 namespace ringbolt::tools::verify {
@@ -18,34 +19,29 @@ size_t whole_lines(size_t bytes) { return pair::Region::rounded_up(bytes, kLineB
 }  // namespace
 
 Rig::Rig(const Context& context, const RigShape& shape, uint16_t epoch)
-    : device_(context.device), step_(context.step), shape_(shape), peer_(context.peer), epoch_(epoch) {
-  lay_out(step_.seed);
+    : context_(context), shape_(shape), epoch_(epoch) {
+  lay_out();
   make_queues();
-  connect(context.choice);
+  connect();
 }
 
 Rig::~Rig() { (void)take_down(false); }
 
-void Rig::lay_out(uint64_t seed) {
-  size_t at = 0;
-  for (uint32_t index = 0; index < step_.queue_pairs; ++index) {
-    Place place;
-    place.most_bytes = sizes_of(step_, index).most;
-    place.send_stride = whole_lines(std::max<uint64_t>(place.most_bytes, 8));
-    place.send_offset = at;
-    at += place.send_stride * shape_.sends;
-    place.receive_stride = whole_lines(header_bytes() + std::max<uint64_t>(place.most_bytes, 8)) + 2 * kGuardBytes;
-    place.receive_offset = at;
-    at += place.receive_stride * shape_.receives;
-    places_.push_back(place);
-  }
-  area_offset_ = pair::Region::rounded_up(at, pair::Region::kPageBytes);
+void Rig::lay_out() {
+  const size_t lanes = step().queue_pairs;
+  const size_t slot_bytes = std::max<uint64_t>(step().most_bytes, 8);
+  send_stride_ = whole_lines(slot_bytes);
+  receive_stride_ = whole_lines(header_bytes() + slot_bytes) + 2 * kGuardBytes;
+  receive_offset_ = send_stride_ * shape_.sends * lanes;
+  area_offset_ =
+      pair::Region::rounded_up(receive_offset_ + receive_stride_ * shape_.receives * lanes, pair::Region::kPageBytes);
   area_stride_ = whole_lines(shape_.area_bytes) + (shape_.area_bytes == 0 ? 0 : 2 * kGuardBytes);
-  const size_t bytes = area_offset_ + area_stride_ * step_.queue_pairs + kLineBytes;
   constexpr size_t kMostRigBytes = size_t{4} << 30U;
-  memory_ = pair::Region(device_, bytes, shape_.access, "--max, -t, -r or -q", kMostRigBytes);
-  fill({memory_.data() + area_offset_, area_stride_ * step_.queue_pairs}, 0, mixed(seed));
-  for (uint32_t index = 0; index < step_.queue_pairs; ++index) {
+  memory_ = pair::Region(context_.device, area_offset_ + area_stride_ * lanes + kLineBytes, shape_.access,
+                         "--max, -t, -r or -q", kMostRigBytes);
+  fill({memory_.data() + area_offset_, area_stride_ * lanes}, 0, mixed(step().seed));
+  for (uint32_t index = 0; index < lanes; ++index) {
+    most_bytes_.push_back(sizes_of(step(), index).most);
     for (uint32_t slot = 0; slot < shape_.receives; ++slot) {
       prepare(index, slot);
     }
@@ -56,15 +52,17 @@ void Rig::make_queues() {
   const auto within = [](uint64_t wanted, int most) {
     return static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, static_cast<uint64_t>(std::max(most, 1))));
   };
-  send_cq_ = device_.make_cq(within(uint64_t{step_.queue_pairs} * shape_.sends, device_.limits().max_cqe));
-  receive_cq_ = device_.make_cq(within(uint64_t{step_.queue_pairs} * shape_.receives, device_.limits().max_cqe));
-  for (uint32_t index = 0; index < step_.queue_pairs; ++index) {
-    pair::QueuePairPlan plan{step_.transport, send_cq(), receive_cq()};
-    plan.send_depth = within(shape_.sends, device_.limits().max_qp_wr);
-    plan.receive_depth = within(shape_.receives, device_.limits().max_qp_wr);
-    plan.message_bytes = places_[index].most_bytes;
+  send_cq_ =
+      context_.device.make_cq(within(uint64_t{step().queue_pairs} * shape_.sends, context_.device.limits().max_cqe));
+  receive_cq_ =
+      context_.device.make_cq(within(uint64_t{step().queue_pairs} * shape_.receives, context_.device.limits().max_cqe));
+  for (uint32_t index = 0; index < step().queue_pairs; ++index) {
+    pair::QueuePairPlan plan{step().transport, send_cq(), receive_cq()};
+    plan.send_depth = within(shape_.sends, context_.device.limits().max_qp_wr);
+    plan.receive_depth = within(shape_.receives, context_.device.limits().max_qp_wr);
+    plan.message_bytes = most_bytes_[index];
     plan.remote_access = shape_.access;
-    queue_pairs_.emplace_back(device_, plan);
+    queue_pairs_.emplace_back(context_.device, plan);
   }
 }
 
@@ -81,7 +79,7 @@ bool Rig::post_first_receives() {
   return receives_ != 0 || shape_.receives == 0;
 }
 
-void Rig::connect(const pair::PortChoice& choice) {
+void Rig::connect() {
   pair::Offer mine;
   mine.window = mine.send_slots = 1;  // told when it is known
   mine.receive_address = memory_.address() + area_offset_;
@@ -92,14 +90,12 @@ void Rig::connect(const pair::PortChoice& choice) {
   for (pair::QueuePair& one : queue_pairs_) {
     all.push_back(&one);
   }
-  theirs_ = pair::connect_all(device_, all, mine, choice, peer_);
+  theirs_ = pair::connect_all(context_.device, all, mine, context_.choice, context_.peer);
   if (!has_receives && !post_first_receives()) {
-    throw ProbeFailure(fmt::format("{} takes not even one receive of {} bytes: give a smaller --max", device_.name(),
-                                   step_.most_bytes));
+    throw ProbeFailure(fmt::format("{} takes not even one receive of {} bytes: give a smaller --max",
+                                   context_.device.name(), step().most_bytes));
   }
-  peer_.tell("connected", {receives_});
-  const std::string theirs = peer_.await("connected", "its queue pairs to be connected");
-  their_receives_ = static_cast<uint32_t>(peer_.numbers_in(theirs, 1)[0]);
+  their_receives_ = pair::exchange(context_.peer, "connected", receives_, "its queue pairs to be connected");
 }
 
 std::string Rig::name(uint32_t queue_pair) const {
@@ -109,26 +105,25 @@ std::string Rig::name(uint32_t queue_pair) const {
 }
 
 uint64_t Rig::pattern(uint32_t queue_pair, uint64_t index) const {
-  return mixed(mixed(step_.seed ^ 0x67756172) + (uint64_t{queue_pair} << 32U | index));
+  return mixed(mixed(step().seed ^ 0x67756172) + (uint64_t{queue_pair} << 32U | index));
 }
 
 std::span<std::byte> Rig::whole(uint32_t queue_pair, uint64_t index) const {
-  const Place& place = places_[queue_pair];
-  return {memory_.data() + place.receive_offset + place.receive_stride * index, place.receive_stride};
+  const uint64_t place = uint64_t{queue_pair} * shape_.receives + index;
+  return {memory_.data() + receive_offset_ + receive_stride_ * place, receive_stride_};
 }
 
 std::span<std::byte> Rig::buffer(uint32_t queue_pair, uint64_t index) const {
-  return whole(queue_pair, index)
-      .subspan(kGuardBytes, header_bytes() + std::max<uint64_t>(places_[queue_pair].most_bytes, 1));
+  return whole(queue_pair, index).subspan(kGuardBytes, header_bytes() + std::max<uint64_t>(most_bytes_[queue_pair], 1));
 }
 
 std::span<std::byte> Rig::send_slot(uint32_t queue_pair, uint64_t index) const {
-  const Place& place = places_[queue_pair];
-  return {memory_.data() + place.send_offset + place.send_stride * index, place.most_bytes};
+  const uint64_t place = uint64_t{queue_pair} * shape_.sends + index;
+  return {memory_.data() + send_stride_ * place, most_bytes_[queue_pair]};
 }
 
 std::span<std::byte> Rig::receive_slot(uint32_t queue_pair, uint64_t index) const {
-  return whole(queue_pair, index).subspan(kGuardBytes + header_bytes(), places_[queue_pair].most_bytes);
+  return whole(queue_pair, index).subspan(kGuardBytes + header_bytes(), most_bytes_[queue_pair]);
 }
 
 std::span<std::byte> Rig::area(uint32_t queue_pair) const {
@@ -189,7 +184,7 @@ size_t Rig::poll(ibv_cq* cq, std::span<ibv_wc> completions) const {
 }
 
 std::vector<std::string> Rig::take_down(bool is_reversed) {
-  const verbs::Calls& verbs = device_.verbs();
+  const verbs::Calls& verbs = context_.device.verbs();
   std::vector<std::string> refused;
   const auto note = [&](const std::string& what, int error) {
     if (error != 0) {
@@ -211,7 +206,7 @@ std::vector<std::string> Rig::take_down(bool is_reversed) {
   if (send_cq_) {
     note("ibv_destroy_cq, once its queue pairs are gone,", verbs.destroy_cq(send_cq_.release()));
   }
-  note("ibv_dereg_mr, once its queue pairs are gone,", memory_.drop(device_));
+  note("ibv_dereg_mr, once its queue pairs are gone,", memory_.drop(context_.device));
   return refused;
 }
 

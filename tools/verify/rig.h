@@ -4,16 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "pair/device.h"
-#include "pair/peer.h"
 #include "pair/queue_pair.h"
 #include "verify/context.h"
+#include "verify/stamp.h"
 #include "verify/step.h"
 
 namespace ringbolt::tools::verify {
@@ -45,7 +44,16 @@ class Rig {
   Rig& operator=(const Rig&) = delete;
   ~Rig();
 
+  const Context& context() const { return context_; }
+  const Step& step() const { return context_.step; }
   uint16_t epoch() const { return epoch_; }
+  /// Of a message on one of these queue pairs.
+  Stamp stamp(uint32_t queue_pair, uint64_t sequence, uint32_t length) const {
+    return {epoch_, static_cast<uint8_t>(queue_pair), sequence, length};
+  }
+  /// Of what this end sends, and of what the other does.
+  uint64_t seed() const { return seed_of(step(), context_.is_client); }
+  uint64_t their_seed() const { return seed_of(step(), !context_.is_client); }
   uint32_t queue_pairs() const { return static_cast<uint32_t>(queue_pairs_.size()); }
   const pair::QueuePair& queue_pair(uint32_t index) const { return queue_pairs_[index]; }
   uint32_t sends() const { return shape_.sends; }
@@ -79,39 +87,38 @@ class Rig {
   [[nodiscard]] int post_send(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local) const;
   /// Takes completions, also failed ones.
   size_t poll(ibv_cq* cq, std::span<ibv_wc> completions) const;
-  const char* status_text(ibv_wc_status status) const { return device_.verbs().wc_status_str(status); }
+  /// Of an end that awaits nothing: some devices make progress only while somebody polls.
+  void prod() const {
+    ibv_wc completion;
+    (void)poll(receive_cq(), {&completion, 1});
+  }
+  const char* status_text(ibv_wc_status status) const { return context_.device.verbs().wc_status_str(status); }
 
   /// Destroys everything: queue pairs first, from the last on if reversed. Returns what was refused, in words.
   std::vector<std::string> take_down(bool is_reversed);
 
  private:
-  /// Of one queue pair: offsets into the memory.
-  struct Place {
-    size_t send_offset = 0;
-    size_t send_stride = 0;
-    size_t receive_offset = 0;
-    size_t receive_stride = 0;
-    uint64_t most_bytes = 0;
-  };
-
-  void lay_out(uint64_t seed);
+  void lay_out();
   void make_queues();
   bool post_first_receives();
-  void connect(const pair::PortChoice& choice);
+  void connect();
   uint64_t pattern(uint32_t queue_pair, uint64_t index) const;
   std::span<std::byte> whole(uint32_t queue_pair, uint64_t index) const;
   std::span<std::byte> buffer(uint32_t queue_pair, uint64_t index) const;
-  size_t header_bytes() const { return step_.transport == pair::Transport::kUd ? 40 : 0; }
+  size_t header_bytes() const { return step().transport == pair::Transport::kUd ? 40 : 0; }
 
-  const pair::Device& device_;
-  const Step step_;
+  const Context& context_;
   RigShape shape_;
-  pair::Peer& peer_;
   uint16_t epoch_;
   uint32_t receives_ = 0;
   uint32_t their_receives_ = 0;
   pair::Offer theirs_;
-  std::vector<Place> places_;
+  std::vector<uint64_t> most_bytes_;  // of a message, of each queue pair
+  // Of one slot, or area, from the begin of it to that of the next; and where in the memory the others begin after the
+  // send slots.
+  size_t send_stride_ = 0;
+  size_t receive_stride_ = 0;
+  size_t receive_offset_ = 0;
   size_t area_offset_ = 0;
   size_t area_stride_ = 0;
   pair::Region memory_;

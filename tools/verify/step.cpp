@@ -6,14 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "json_text.h"
 #include "pattern.h"
 
 namespace ringbolt::tools::verify {
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Step, mode, transport, order, is_bidirectional, is_reversed, counts_frames,
-                                   has_read_back, queue_pairs, epoch, seed, least_bytes, most_bytes, count, duration_ms,
-                                   send_depth, receive_depth, loss_ppm)
 
 namespace {
 
@@ -31,16 +26,11 @@ const char* text_of(Order order) { return order == Order::kStrict ? "strict" : "
 
 std::string title_of(const Step& step) { return fmt::format("{} {}", text_of(step.transport), text_of(step.mode)); }
 
-std::string emit_step(const Step& step) { return to_line(step); }
-
-std::optional<Step> parse_step(std::string_view text) {
-  std::optional<Step> step = from_line<Step>(text);
-  const bool makes_sense = step && step->mode <= Mode::kChurn && step->transport <= pair::Transport::kUd &&
-                           step->order <= Order::kAny && within(step->queue_pairs, 1, 256) &&
-                           within(step->most_bytes, 1, kMostBytes) && step->least_bytes <= step->most_bytes &&
-                           within(step->send_depth, 1, 65536) && within(step->receive_depth, 1, 65536) &&
-                           step->loss_ppm <= 1'000'000 && (step->count != 0 || step->duration_ms != 0);
-  return makes_sense ? step : std::nullopt;
+bool Step::makes_sense() const {
+  return mode <= Mode::kChurn && transport <= pair::Transport::kUd && order <= Order::kAny &&
+         within(queue_pairs, 1, 256) && within(most_bytes, 1, kMostBytes) && least_bytes <= most_bytes &&
+         within(send_depth, 1, 65536) && within(receive_depth, 1, 65536) && loss_ppm <= 1'000'000 &&
+         (count != 0 || duration_ms != 0);
 }
 
 SizeRange sizes_of(const Step& step, uint32_t queue_pair) {

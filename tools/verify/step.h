@@ -1,17 +1,19 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "json_text.h"
 #include "pair/transport.h"
 
 namespace ringbolt::tools::verify {
 
 enum class Mode : uint8_t { kStream, kWrite, kRead, kAtomic, kChurn };
 enum class Order : uint8_t { kStrict, kAny };
+inline constexpr std::array kModes{Mode::kStream, Mode::kWrite, Mode::kRead, Mode::kAtomic, Mode::kChurn};
+inline constexpr std::array kOrders{Order::kStrict, Order::kAny};
 
 const char* text_of(Mode mode);    ///< "stream"
 const char* text_of(Order order);  ///< "strict"
@@ -39,15 +41,16 @@ struct Step {
   uint32_t receive_depth = 1;  ///< messages that the receiver has room for
   uint32_t loss_ppm = 0;       ///< of a million messages so many may be lost
   friend bool operator==(const Step&, const Step&) = default;
+
+  /// Whether an end of ours would ask for it.
+  bool makes_sense() const;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Step, mode, transport, order, is_bidirectional, is_reversed, counts_frames,
+                                   has_read_back, queue_pairs, epoch, seed, least_bytes, most_bytes, count, duration_ms,
+                                   send_depth, receive_depth, loss_ppm)
 
 /// "RC stream": what it is, for people.
 std::string title_of(const Step& step);
-
-/// One line. Thread-safe.
-std::string emit_step(const Step& step);
-/// Any bytes are safe to pass: what no end of ours would ask for is none. Thread-safe.
-std::optional<Step> parse_step(std::string_view text);
 
 struct SizeRange {
   uint64_t least = 0;

@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "verify/context.h"
 #include "verify/stamp.h"
+#include "verify/under_way.h"
 
 namespace ringbolt::tools::verify {
 namespace {
@@ -31,6 +31,140 @@ constexpr uint64_t kQuietNs = 250'000'000;
 /// After the end: for what comes twice.
 constexpr uint64_t kStragglersNs = 3'000'000;
 
+/// Sends stamped messages over all queue pairs of a rig, never more than the receiver has room for. Each buffer is
+/// written anew as soon as its send has completed, as a program may. Acknowledgements come beside the verbs, so that
+/// they don't depend on what is verified. Not thread-safe.
+class StreamSender {
+ public:
+  explicit StreamSender(const Rig& rig)
+      : context_(rig.context()),
+        rig_(rig),
+        batch_(rig, "send"),
+        pace_(rig.step()),
+        window_(std::min(rig.step().receive_depth, rig.their_receives())),
+        lanes_(rig.queue_pairs()) {
+    context_.peer.keep_newest_of("credit");
+  }
+
+  /// "queue pair 0: 512 posted, 500 completed, queue pair 1: 470 posted, 470 completed; acknowledged 480, 470".
+  std::string where() const {
+    std::string text = batch_.where();
+    for (size_t index = 0; index < std::min<size_t>(lanes_.size(), 4); ++index) {
+      text += fmt::format("{}{}", index == 0 ? "; acknowledged " : ", ", lanes_[index].settled);
+    }
+    return text;
+  }
+  bool is_done() const { return is_done_; }
+  uint64_t duration_ns() const { return settled_ns_ - begin_ns_; }
+
+  /// Does what can be done without waiting. True if that was something. Throws ProbeFailure.
+  bool advance() {
+    bool has_worked = false;
+    for (uint32_t index = 0; index < lanes_.size(); ++index) {
+      has_worked |= post(index);
+    }
+    has_worked |= batch_.reap([](uint32_t) {});
+    constexpr uint32_t kOften = 32;
+    if (!has_worked || ++turns_ % kOften == 0) {
+      has_worked |= take_credits();
+    }
+    if (has_worked) {
+      fruitless_ = 0;
+    } else {
+      ++fruitless_;
+      look_for_end();
+    }
+    return has_worked;
+  }
+
+ private:
+  struct Lane {
+    uint64_t settled = 0;  // the receiver awaits no more of these
+    bool wants_more = true;
+  };
+
+  bool post(uint32_t index) {
+    Lane& lane = lanes_[index];
+    const uint64_t before = batch_.posted(index);
+    // A bounded share, so that the other queue pairs and directions get theirs.
+    for (uint32_t turn = 0; turn < 16; ++turn) {
+      const uint64_t number = batch_.posted(index);
+      if (!lane.wants_more || !batch_.has_room(index) || number - lane.settled >= window_) {
+        break;
+      }
+      lane.wants_more = pace_.wants_more(number);
+      if (!lane.wants_more) {
+        break;
+      }
+      const uint32_t length = size_of(context_.step, index, number);
+      const std::span<std::byte> message = batch_.next_slot(index).first(length);
+      write_message(message, rig_.seed(), rig_.stamp(index, number, length));
+      ibv_send_wr request{};
+      request.opcode = IBV_WR_SEND;
+      if (const int error = batch_.post(index, request, message)) {
+        // A queue may hold less than it was made for: then its completions make room.
+        if (batch_.under_way(index) != 0) {
+          break;
+        }
+        context_.peer.fail("{}: ibv_post_send of message {} of {} bytes, with nothing under way: {}", rig_.name(index),
+                           number, length, base::reason_of(error));
+      }
+    }
+    has_asked_ = has_asked_ && batch_.posted(index) == before;
+    return batch_.posted(index) != before;
+  }
+
+  bool take_credits() {
+    bool has_taken = false;
+    while (const auto text = context_.peer.look("credit", "acknowledgements")) {
+      const std::vector<uint64_t> settled = context_.peer.numbers_in(*text, lanes_.size());
+      for (size_t index = 0; index < lanes_.size(); ++index) {
+        Lane& lane = lanes_[index];
+        if (settled[index] > lane.settled) {
+          lane.settled = std::min(settled[index], batch_.posted(static_cast<uint32_t>(index)));
+          has_taken = true;
+        }
+      }
+      settled_ns_ = base::now_ns();
+    }
+    return has_taken;
+  }
+
+  void look_for_end() {
+    const bool is_waiting = batch_.is_idle();  // for acknowledgements, and nothing else
+    bool is_settled = true;
+    bool wants_more = false;
+    for (uint32_t index = 0; index < lanes_.size(); ++index) {
+      is_settled &= lanes_[index].settled == batch_.posted(index);
+      wants_more |= lanes_[index].wants_more;
+    }
+    if (!wants_more && is_settled && is_waiting) {
+      is_done_ = true;
+      context_.peer.tell("end", batch_.all_posted());
+      return;
+    }
+    // All has left, and nothing comes back: let the receiver say what it misses. Once; it answers when it has waited.
+    constexpr uint32_t kSoon = 512;
+    if (is_waiting && !is_settled && !has_asked_ && fruitless_ > kSoon) {
+      has_asked_ = true;
+      context_.peer.tell("flush", batch_.all_posted());
+    }
+  }
+
+  const Context& context_;
+  const Rig& rig_;
+  Batch batch_;
+  Pace pace_;
+  uint32_t window_;
+  std::vector<Lane> lanes_;
+  uint64_t begin_ns_ = base::now_ns();
+  uint64_t settled_ns_ = begin_ns_;
+  uint32_t turns_ = 0;
+  uint32_t fruitless_ = 0;
+  bool has_asked_ = false;
+  bool is_done_ = false;
+};
+
 }  // namespace
 
 Outcome run_stream(const Context& context) {
@@ -45,10 +179,10 @@ Outcome run_stream(const Context& context) {
   std::optional<StreamSender> sender;
   std::optional<StreamReceiver> receiver;
   if (sends) {
-    sender.emplace(context, rig);
+    sender.emplace(rig);
   }
   if (receives) {
-    receiver.emplace(context, rig, true);
+    receiver.emplace(rig, true);
   }
   const Part part(context.watch, title_of(step), [&] {
     return (sender ? sender->where() : "") + (sender && receiver ? "; " : "") + (receiver ? receiver->where() : "");
@@ -64,141 +198,32 @@ Outcome run_stream(const Context& context) {
     outcome.duration_ns = sender->duration_ns();
   }
   if (receiver) {
-    outcome.messages = receiver->messages();
-    outcome.bytes = receiver->bytes();
-    outcome.lost = receiver->lost();
+    receiver->add_to(outcome);
   }
   // The queue pairs stay until the other end has all that it wants.
-  context.peer.tell("done", "");
-  context.peer.await("done", "the end of the stream");
+  context.meet("done", "the end of the stream");
   return outcome;
 }
 
-StreamSender::StreamSender(const Context& context, const Rig& rig)
-    : context_(context),
-      rig_(rig),
-      batch_(context, rig, "send"),
-      pace_(context.step),
-      window_(std::min(context.step.receive_depth, rig.their_receives())),
-      seed_(seed_of(context.step, context.is_client)),
-      lanes_(rig.queue_pairs()),
-      begin_ns_(base::now_ns()),
-      settled_ns_(begin_ns_) {
-  context_.peer.keep_newest_of("credit");
-}
-
-std::string StreamSender::where() const {
-  std::string text = batch_.where();
-  for (size_t index = 0; index < std::min<size_t>(lanes_.size(), 4); ++index) {
-    text += fmt::format("{}{}", index == 0 ? "; acknowledged " : ", ", lanes_[index].settled);
-  }
-  return text;
-}
-
-bool StreamSender::advance() {
-  bool has_worked = false;
-  for (uint32_t index = 0; index < lanes_.size(); ++index) {
-    has_worked |= post(index);
-  }
-  has_worked |= batch_.reap([](uint32_t) {});
-  constexpr uint32_t kOften = 32;
-  if (!has_worked || ++turns_ % kOften == 0) {
-    has_worked |= take_credits();
-  }
-  if (has_worked) {
-    fruitless_ = 0;
-  } else {
-    ++fruitless_;
-    look_for_end();
-  }
-  return has_worked;
-}
-
-bool StreamSender::post(uint32_t index) {
-  Lane& lane = lanes_[index];
-  const uint64_t before = batch_.posted(index);
-  // A bounded share, so that the other queue pairs and directions get theirs.
-  for (uint32_t turn = 0; turn < 16; ++turn) {
-    const uint64_t number = batch_.posted(index);
-    if (!lane.wants_more || !batch_.has_room(index) || number - lane.settled >= window_) {
-      break;
-    }
-    lane.wants_more = pace_.wants_more(number);
-    if (!lane.wants_more) {
-      break;
-    }
-    const uint32_t length = size_of(context_.step, index, number);
-    const std::span<std::byte> message = batch_.next_slot(index).first(length);
-    write_message(message, seed_, {rig_.epoch(), static_cast<uint8_t>(index), number, length});
-    ibv_send_wr request{};
-    request.opcode = IBV_WR_SEND;
-    if (const int error = batch_.post(index, request, message)) {
-      // A queue may hold less than it was made for: then its completions make room.
-      if (batch_.under_way(index) != 0) {
-        break;
-      }
-      context_.peer.fail(fmt::format("{}: ibv_post_send of message {} of {} bytes, with nothing under way: {}",
-                                     rig_.name(index), number, length, base::reason_of(error)));
-    }
-  }
-  has_asked_ = has_asked_ && batch_.posted(index) == before;
-  return batch_.posted(index) != before;
-}
-
-bool StreamSender::take_credits() {
-  bool has_taken = false;
-  while (const auto text = context_.peer.look("credit", "acknowledgements")) {
-    const std::vector<uint64_t> settled = context_.peer.numbers_in(*text, lanes_.size());
-    for (size_t index = 0; index < lanes_.size(); ++index) {
-      Lane& lane = lanes_[index];
-      if (settled[index] > lane.settled) {
-        lane.settled = std::min(settled[index], batch_.posted(static_cast<uint32_t>(index)));
-        has_taken = true;
-      }
-    }
-    settled_ns_ = base::now_ns();
-  }
-  return has_taken;
-}
-
-void StreamSender::look_for_end() {
-  const bool is_waiting = batch_.is_idle();  // for acknowledgements, and nothing else
-  bool is_settled = true;
-  bool wants_more = false;
-  for (uint32_t index = 0; index < lanes_.size(); ++index) {
-    is_settled &= lanes_[index].settled == batch_.posted(index);
-    wants_more |= lanes_[index].wants_more;
-  }
-  if (!wants_more && is_settled && is_waiting) {
-    is_done_ = true;
-    context_.peer.tell("end", batch_.all_posted());
-    return;
-  }
-  // All has left, and nothing comes back: let the receiver say what it misses. Once; it answers when it has waited.
-  constexpr uint32_t kSoon = 512;
-  if (is_waiting && !is_settled && !has_asked_ && fruitless_ > kSoon) {
-    has_asked_ = true;
-    context_.peer.tell("flush", batch_.all_posted());
-  }
-}
-
-StreamReceiver::StreamReceiver(const Context& context, const Rig& rig, bool acknowledges)
-    : context_(context),
+StreamReceiver::StreamReceiver(const Rig& rig, bool acknowledges)
+    : context_(rig.context()),
       rig_(rig),
       acknowledges_(acknowledges),
       told_(rig.queue_pairs()),
-      acknowledge_every_(std::max<uint64_t>(uint64_t{context.step.receive_depth} * rig.queue_pairs() / 4, 1)),
-      quiet_ns_(context.step.transport == pair::Transport::kRc ? kReliableQuietNs : kQuietNs) {
+      acknowledge_every_(std::max<uint64_t>(uint64_t{rig.step().receive_depth} * rig.queue_pairs() / 4, 1)),
+      quiet_ns_(rig.step().transport == pair::Transport::kRc ? kReliableQuietNs : kQuietNs) {
   context_.peer.keep_newest_of("flush");
-  const uint64_t seed = seed_of(context.step, !context.is_client);
   for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
-    lanes_.emplace_back(context.step, index, rig.epoch(), seed, context.tally);
+    lanes_.emplace_back(rig.step(), index, rig.epoch(), rig.their_seed(), context_.tally);
   }
 }
 
-uint64_t StreamReceiver::sum(uint64_t (Arrivals::*figure)() const) const {
-  return std::accumulate(lanes_.begin(), lanes_.end(), uint64_t{0},
-                         [figure](uint64_t sum, const Arrivals& lane) { return sum + (lane.*figure)(); });
+void StreamReceiver::add_to(Outcome& outcome) const {
+  for (const Arrivals& lane : lanes_) {
+    outcome.messages += lane.messages();
+    outcome.bytes += lane.verified_bytes();
+    outcome.lost += lane.lost();
+  }
 }
 
 std::string StreamReceiver::where() const {
@@ -241,22 +266,20 @@ void StreamReceiver::take(const ibv_wc& completion) {
   const auto index = static_cast<uint32_t>(completion.wr_id >> 32U);
   const auto slot = static_cast<uint32_t>(completion.wr_id);
   if (index >= lanes_.size() || slot >= rig_.receives()) {
-    context_.tally.add(Kind::kUnasked,
-                       fmt::format("a receive completed that was not posted (id {:#x})", completion.wr_id));
+    context_.tally.note(Kind::kUnasked, "a receive completed that was not posted (id {:#x})", completion.wr_id);
     return;
   }
   if (completion.status != IBV_WC_SUCCESS) {
     if (is_tolerant_) {
       return;
     }
-    context_.peer.fail(fmt::format("{}: the receive of message {} ended with status {} ({}); {}", rig_.name(index),
-                                   lanes_[index].next(), static_cast<int>(completion.status),
-                                   rig_.status_text(completion.status), where()));
+    context_.peer.fail("{}: the receive of message {} ended with status {} ({}); {}", rig_.name(index),
+                       lanes_[index].next(), static_cast<int>(completion.status), rig_.status_text(completion.status),
+                       where());
   }
   if (completion.opcode != IBV_WC_RECV) {
-    context_.tally.add(Kind::kUnasked,
-                       fmt::format("{}: where message {} was due, a completion of kind {} came", lanes_[index].name(),
-                                   lanes_[index].next(), static_cast<int>(completion.opcode)));
+    context_.tally.note(Kind::kUnasked, "{}: where message {} was due, a completion of kind {} came",
+                        lanes_[index].name(), lanes_[index].next(), static_cast<int>(completion.opcode));
   }
   constexpr uint64_t kRouteHeaderBytes = 40;
   uint64_t length = completion.byte_len;
@@ -302,14 +325,14 @@ void StreamReceiver::check_message(uint32_t index, uint64_t slot, uint64_t lengt
     explained = room.size();  // of a message before it a part may have come: its receive serves the next one
   }
   if (const auto damage = rig_.find_outside(index, slot, explained)) {
-    context_.tally.add(
+    context_.tally.note(
         Kind::kOutside,
-        fmt::format("{}: around message {} of {} bytes {} byte{} were written, the first at offset {} of its buffer",
-                    lane.name(), number, length, damage->bytes, damage->bytes == 1 ? "" : "s", damage->first));
+        "{}: around message {} of {} bytes {} byte{} were written, the first at offset {} of its buffer", lane.name(),
+        number, length, damage->bytes, damage->bytes == 1 ? "" : "s", damage->first);
     explained = room.size();
   }
   rig_.prepare(index, slot, explained < room.size() ? explained : UINT64_MAX);
-  context_.watch.progress().count(1, lane.verified_bytes() - bytes);
+  context_.watch.count(1, lane.verified_bytes() - bytes);
 }
 
 void StreamReceiver::acknowledge() {

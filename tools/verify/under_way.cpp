@@ -15,16 +15,16 @@ uint64_t UnderWay::complete(uint32_t id, Tally& tally) {
   const auto ahead = static_cast<int32_t>(id - static_cast<uint32_t>(completed_));
   const uint64_t number = completed_ + static_cast<uint64_t>(static_cast<int64_t>(ahead));
   if (number >= posted_) {  // also what would be before the first
-    tally.add(Kind::kUnasked, fmt::format("{}: a completion of no {} that was posted (id {:#x})", name_, kind_, id));
+    tally.note(Kind::kUnasked, "{}: a completion of no {} that was posted (id {:#x})", name_, kind_, id);
     return 0;
   }
   if (number < completed_ || early_.count(number) != 0) {
-    tally.add(Kind::kUnasked, fmt::format("{}: {} {} completed again", name_, kind_, number));
+    tally.note(Kind::kUnasked, "{}: {} {} completed again", name_, kind_, number);
     return 0;
   }
   if (ahead > 0) {
-    tally.add(Kind::kOrder,
-              fmt::format("{}: completions out of order: expected {} {}, found {}", name_, kind_, completed_, number));
+    tally.note(Kind::kOrder, "{}: completions out of order: expected {} {}, found {}", name_, kind_, completed_,
+               number);
     early_.insert(number);
     return 0;
   }
@@ -36,7 +36,7 @@ uint64_t UnderWay::complete(uint32_t id, Tally& tally) {
   return completed_ - before;
 }
 
-Batch::Batch(const Context& context, const Rig& rig, const char* kind) : context_(context), rig_(rig), kind_(kind) {
+Batch::Batch(const Rig& rig, const char* kind) : rig_(rig), kind_(kind) {
   for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
     lanes_.emplace_back(rig.name(index), kind);
   }
@@ -67,22 +67,31 @@ int Batch::post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> 
 Batch::Over Batch::judge(const ibv_wc& completion) {
   const auto index = static_cast<uint32_t>(completion.wr_id >> 32U);
   if (index >= lanes_.size()) {
-    context_.tally.add(Kind::kUnasked,
-                       fmt::format("{}: a completion of no {} that was posted", rig_.name(index), kind_));
+    rig_.context().tally.note(Kind::kUnasked, "{}: a completion of no {} that was posted", rig_.name(index), kind_);
     return {};
   }
   UnderWay& lane = lanes_[index];
   if (completion.status != IBV_WC_SUCCESS && !is_tolerant_) {
-    context_.peer.fail(fmt::format("{}: {} {} ended with status {} ({}); {}", rig_.name(index), kind_, lane.completed(),
-                                   static_cast<int>(completion.status), rig_.status_text(completion.status), where()));
+    rig_.context().peer.fail("{}: {} {} ended with status {} ({}); {}", rig_.name(index), kind_, lane.completed(),
+                             static_cast<int>(completion.status), rig_.status_text(completion.status), where());
   }
-  return {index, lane.complete(static_cast<uint32_t>(completion.wr_id), context_.tally)};
+  return {index, lane.complete(static_cast<uint32_t>(completion.wr_id), rig_.context().tally)};
 }
 
-void Batch::must_post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local, const std::string& what) {
+void Batch::must_post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local, const char* what) {
   if (const int error = post(queue_pair, request, local)) {
-    context_.peer.fail(fmt::format("{}: ibv_post_send of {}: {}", rig_.name(queue_pair), what, base::reason_of(error)));
+    rig_.context().peer.fail("{}: ibv_post_send of {} of {} bytes: {}", rig_.name(queue_pair), what, local.size(),
+                             base::reason_of(error));
   }
+}
+
+void Batch::read(uint32_t queue_pair, uint64_t slot, uint64_t remote_address, uint64_t length) {
+  rig_.prepare(queue_pair, slot);
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_READ;
+  request.wr.rdma.remote_addr = remote_address;
+  request.wr.rdma.rkey = rig_.remote_key();
+  must_post(queue_pair, request, rig_.receive_slot(queue_pair, slot).first(length), "a READ");
 }
 
 std::vector<uint64_t> Batch::all_posted() const {
@@ -91,11 +100,11 @@ std::vector<uint64_t> Batch::all_posted() const {
   return counts;
 }
 
-void Batch::judge_outside(uint32_t queue_pair, uint64_t slot, uint64_t bytes, const std::string& what) const {
+void Batch::judge_outside(uint32_t queue_pair, uint64_t slot, uint64_t bytes, const char* what) const {
   if (const auto damage = rig_.find_outside(queue_pair, slot, bytes)) {
-    context_.tally.add(Kind::kOutside,
-                       fmt::format("queue pair {}: {} wrote {} bytes around its buffer, the first at offset {}",
-                                   queue_pair, what, damage->bytes, damage->first));
+    rig_.context().tally.note(Kind::kOutside,
+                              "queue pair {}: {} of {} bytes wrote {} bytes around its buffer, the first at offset {}",
+                              queue_pair, what, bytes, damage->bytes, damage->first);
   }
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -45,7 +47,7 @@ class UnderWay {
 class Batch {
  public:
   /// `kind`: of operation, for messages.
-  Batch(const Context& context, const Rig& rig, const char* kind = "operation");
+  explicit Batch(const Rig& rig, const char* kind = "operation");
   /// Of an end that may break off: failed completions are no failure.
   void tolerate_end() { is_tolerant_ = true; }
 
@@ -60,10 +62,11 @@ class Batch {
   /// queue.
   [[nodiscard]] int post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local);
   /// The same, which must be taken. `what`: "an atomic".
-  void must_post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local, const std::string& what);
+  void must_post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local, const char* what);
+  /// Posts a READ into the receive slot, which is prepared for it.
+  void read(uint32_t queue_pair, uint64_t slot, uint64_t remote_address, uint64_t length);
   /// Takes completions: calls done(queue pair) for each operation that is over, in the order in which they were posted.
-  /// True if there were some. Throws
-  /// ProbeFailure if one is a failure.
+  /// True if there were some. Throws ProbeFailure if one is a failure.
   template <class Done>
   bool reap(Done&& done) {
     ibv_wc completions[16];
@@ -80,14 +83,14 @@ class Batch {
   template <class Done>
   void await_all(const char* what, Done&& done) {
     while (!is_idle()) {
-      context_.watch.turn(reap(done), what);
+      rig_.context().watch.turn(reap(done), what);
     }
   }
   bool is_idle() const;
   /// Of each queue pair.
   std::vector<uint64_t> all_posted() const;
   /// What a READ or an atomic of so many bytes has written around them in the receive slot. `what`: "an atomic".
-  void judge_outside(uint32_t queue_pair, uint64_t slot, uint64_t bytes, const std::string& what) const;
+  void judge_outside(uint32_t queue_pair, uint64_t slot, uint64_t bytes, const char* what) const;
   /// "queue pair 0: 512 posted, 500 completed".
   std::string where() const;
 
@@ -99,30 +102,69 @@ class Batch {
 
   Over judge(const ibv_wc& completion);
 
-  const Context& context_;
   const Rig& rig_;
   const char* kind_;
   bool is_tolerant_ = false;
   std::vector<UnderWay> lanes_;
 };
 
-/// The initiator's part of a step is an Initiator's, the target's `serve`; the queue pairs stay until both have done
+/// What initiators of WRITEs, READs and atomics have in common. Not thread-safe.
+class Initiator {
+ public:
+  explicit Initiator(const Rig& rig) : context_(rig.context()), rig_(rig), batch_(rig), pace_(rig.step()) {}
+
+  std::string where() const { return batch_.where(); }
+
+ protected:
+  /// An operation brought what it should have.
+  void count(uint64_t bytes) {
+    ++outcome_.messages;
+    outcome_.bytes += bytes;
+    context_.watch.count(1, bytes);
+  }
+
+  const Context& context_;
+  const Rig& rig_;
+  Batch batch_;
+  Pace pace_;
+  Outcome outcome_;
+  uint64_t begin_ns_ = base::now_ns();
+};
+
+/// The target's part: until the initiator tells "end" as `kind`, take(text) is called with what it tells, and meanwhile
+/// other(), which returns whether it found something. `what`: the awaited, for messages.
+template <class Take, class Other>
+void serve(const Context& context, const char* kind, const char* what, const Take& take, const Other& other) {
+  while (true) {
+    const std::optional<std::string> text = context.peer.look(kind, what);
+    if (!text) {
+      context.watch.turn(other(), what);
+      continue;
+    }
+    context.watch.moved();
+    if (*text == "end") {
+      return;
+    }
+    take(*text);
+  }
+}
+
+/// The initiator's part of a step is an Initiator's, the target's act(rig); the queue pairs stay until both have done
 /// theirs. Shapes of READs and atomics have as many receives as sends: where results land.
-template <class Initiator, class Serve>
-Outcome run_one_sided(const Context& context, RigShape shape, const Serve& serve) {
+template <class Acting, class Target>
+Outcome run_one_sided(const Context& context, RigShape shape, const Target& act) {
   shape.sends = context.initiates() ? context.step.send_depth : 1;
   shape.receives = std::max(shape.receives, shape.sends);
   const Rig rig(context, shape, static_cast<uint16_t>(context.step.epoch));
   Outcome outcome;
   if (context.initiates()) {
-    Initiator initiator(context, rig);
-    const Part part(context.watch, title_of(context.step), [&] { return initiator.where(); });
-    outcome = initiator.run();
+    Acting acting(rig);
+    const Part part(context.watch, title_of(context.step), [&] { return acting.where(); });
+    outcome = acting.run();
   } else {
-    outcome = serve(context, rig);
+    outcome = act(rig);
   }
-  context.peer.tell("done", "");
-  context.peer.await("done", "the end of the step");
+  context.meet("done", "the end of the step");
   return outcome;
 }
 

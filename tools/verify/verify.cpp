@@ -14,10 +14,11 @@
 #include "commands.h"
 #include "failure.h"
 #include "pair/device.h"
-#include "pair/line_rate.h"
+#include "pair/end_facts.h"
 #include "pair/peer.h"
 #include "pair/transport.h"
 #include "pair/two_ends.h"
+#include "pair/values.h"
 #include "pattern.h"
 #include "stop.h"
 #include "verify/plan.h"
@@ -33,36 +34,31 @@ struct Request {
   pair::PortChoice choice;
   std::string library;         ///< path of the verbs library
   std::string device;          ///< empty: the first
-  double line_rate_gbps = -1;  ///< -1: pair::line_rate_gbps() of the ends; 0: none
+  double line_rate_gbps = -1;  ///< negative: as the ends' ports say; 0: none
   double stall_s = 5;
 };
-
-constexpr std::array kModes{Mode::kStream, Mode::kWrite, Mode::kRead, Mode::kAtomic, Mode::kChurn};
 
 bool is_mode(const std::string& word) { return word == "soak" || pair::named(word, kModes); }
 
 void refuse_idle_flags(const VerifyOptions& options) {
   pair::refuse_two_meetings(options);
-  if (options.size_bytes && (options.least_bytes || options.most_bytes)) {
-    throw UsageError("-s is --min and --max in one: give it, or them");
-  }
-  if (options.duration_s && options.hours) {
-    throw UsageError("-D and --hours both say how long: give one of them");
-  }
-  if (options.hours && options.mode != "soak") {
-    throw UsageError("--hours is of soak: give -D, in seconds");
-  }
+  pair::refuse(pair::first_of({
+      {options.size_bytes && (options.least_bytes || options.most_bytes),
+       "-s is --min and --max in one: give it, or them"},
+      {options.duration_s && options.hours, "-D and --hours both say how long: give one of them"},
+      {options.hours && options.mode != "soak", "--hours is of soak: give -D, in seconds"},
+  }));
 }
 
 /// The options with a first word that is no mode taken for the host.
 VerifyOptions with_host(VerifyOptions options) {
   if (!is_mode(options.mode)) {
+    const std::array<std::string, 6> modes{"stream", "write", "read", "atomic", "churn", "soak"};
     if (!options.host.empty() || !options.nodes.empty()) {
-      throw UsageError(fmt::format("\"{}\" is none of stream, write, read, atomic, churn, soak", options.mode));
+      throw UsageError(fmt::format("\"{}\" is none of {}", options.mode, fmt::join(modes, ", ")));
     }
     const std::string objection = pair::objection_to_host(options.mode);
     if (!objection.empty()) {
-      const std::array<std::string, 6> modes{"stream", "write", "read", "atomic", "churn", "soak"};
       const std::string near = base::nearest(options.mode, modes);
       throw UsageError(fmt::format("\"{}\" is neither a mode ({}) nor a host that can be found: {}{}", options.mode,
                                    fmt::join(modes, ", "), objection,
@@ -85,7 +81,7 @@ Request request_of(const VerifyOptions& options) {
     wish.transport = pair::chosen(options.connection, "-c", pair::kTransports);
   }
   if (!options.order.empty()) {
-    wish.order = pair::chosen(options.order, "--order", std::array{Order::kStrict, Order::kAny});
+    wish.order = pair::chosen(options.order, "--order", kOrders);
   }
   wish.least_bytes = options.size_bytes ? options.size_bytes : options.least_bytes;
   wish.most_bytes = options.size_bytes ? options.size_bytes : options.most_bytes;
@@ -97,10 +93,7 @@ Request request_of(const VerifyOptions& options) {
   wish.receive_depth = options.rx_depth;
   wish.is_bidirectional = options.is_bidirectional;
   wish.loss_percent = options.loss_percent;
-  const std::string objection = objection_to(wish);
-  if (!objection.empty()) {
-    throw UsageError(objection);
-  }
+  pair::refuse(objection_to(wish));
   request.choice = pair::port_choice_of(options);
   request.device = options.device;
   request.line_rate_gbps = options.line_rate_gbps.value_or(-1);
@@ -113,23 +106,9 @@ using pair::Peer;
 constexpr double kUsualSeconds = 2;
 constexpr double kUsualSoakSeconds = 60;
 
-Outcome run(const Context& context) {
-  switch (context.step.mode) {
-    case Mode::kStream:
-      return run_stream(context);
-    case Mode::kWrite:
-      return run_write(context);
-    case Mode::kRead:
-      return run_read(context);
-    case Mode::kAtomic:
-      return run_atomic(context);
-    case Mode::kChurn:
-      break;
-  }
-  return run_churn(context);
-}
-
-/// One end. The phases are in the order in which they happen.
+/// One end's whole part, in phases in the order in which they happen. The client decides what is done; both get the
+/// same result, or, if it breaks off, what each knows. A refusal is in the result. run() throws UsageError if the ends
+/// were asked for different things.
 class Session {
  public:
   Session(const Request& request, Peer& peer, bool is_client, Progress& progress)
@@ -143,7 +122,6 @@ class Session {
   }
 
   Result run() {
-    const uint64_t begin = base::now_ns();
     try {
       if (!set_up()) {
         return std::move(result_);
@@ -163,39 +141,23 @@ class Session {
       break_off(Kind::kStatus, error.what());
     }
     if (!has_shared_) {
-      result_.elapsed_ns = base::now_ns() - begin;
-      result_.slowest_gap_ns = watch_.progress().slowest_gap_ns();
+      take_times();
     }
     return std::move(result_);
   }
 
  private:
-  /// What the other end has told; ends the run if that is nothing which an end of ours would tell.
-  template <class Told>
-  Told sensible(std::optional<Told> told) {
-    if (!told) {
-      peer_.fail("what the other end tells makes no sense");
-    }
-    return std::move(*told);
-  }
-
   /// False if this is refused.
   bool set_up() {
     pair::agree("verify", entries_of(request_.wish), peer_);
     verbs_ = pair::open_verbs(request_.library);
     device_.emplace(*verbs_, request_.device, request_.choice);
-    const Abilities mine = abilities_of(*device_);
-    peer_.tell("abilities", emit_abilities(mine));
-    const Abilities theirs = sensible(parse_abilities(peer_.await("abilities", "what its device can do")));
-    both_ = common(mine, theirs);
-    const EndFacts me{is_client_ ? "client" : "server", device_->name(), request_.library, mine.port_rate_gbps};
-    peer_.tell("facts", emit_facts(me));
-    EndFacts other = sensible(parse_facts(peer_.await("facts", "its device's name")));
-    other.end = is_client_ ? "server" : "client";
-    other.port_rate_gbps = theirs.port_rate_gbps;
-    result_.ends = is_client_ ? std::vector{me, other} : std::vector{other, me};
-    result_.line_rate_gbps =
-        request_.line_rate_gbps >= 0 ? request_.line_rate_gbps : pair::line_rate_gbps(result_.ends);
+    both_ = common(abilities_of(*device_),
+                   pair::exchange(peer_, "abilities", abilities_of(*device_), "what its device can do"));
+    const pair::EndFacts mine{pair::end_name(is_client_), device_->name(), request_.library, device_->port_rate_gbps()};
+    const pair::EndFacts theirs = pair::exchange(peer_, "facts", mine, "its device's name");
+    result_.ends = is_client_ ? std::vector{mine, theirs} : std::vector{theirs, mine};
+    result_.line_rate_gbps = pair::line_rate_gbps(request_.line_rate_gbps, result_.ends);
     if (!is_client_ || !request_.wish.mode) {
       return true;
     }
@@ -255,7 +217,7 @@ class Session {
   void step_together(Step step) {
     step.seed = mixed(result_.seed + step_count_++);
     step.epoch = epoch_;
-    peer_.tell("step", emit_step(step));
+    pair::tell_value(peer_, "step", step);
     take_step(step);
   }
 
@@ -270,17 +232,21 @@ class Session {
         result_.refusal = text.substr(kRefused.size());
         throw Found(result_.refusal);
       }
-      take_step(sensible(parse_step(text)));
+      const std::optional<Step> step = pair::value_in<Step>(text);
+      if (!step) {
+        peer_.fail("the step that the other end tells makes no sense");
+      }
+      take_step(*step);
     }
   }
 
   void take_step(const Step& step) {
     const Context context{*device_, step,          request_.choice,     peer_,
                           watch_,   result_.tally, result_.not_checked, is_client_};
-    const Outcome mine = verify::run(context);
-    watch_.progress().set_errors(result_.tally.total());
-    peer_.tell("outcome", emit_outcome(mine));
-    const Outcome theirs = sensible(parse_outcome(peer_.await("outcome", "what it has found out")));
+    const auto trial = std::ranges::find(kTrials, step.mode, &Trial::mode);
+    const Outcome mine = trial->run(context);
+    watch_.set_errors(result_.tally.total());
+    const Outcome theirs = pair::exchange(peer_, "outcome", mine, "what it has found out");
     for (const std::string& refusal : {mine.refusal, theirs.refusal}) {
       if (!refusal.empty()) {
         result_.refusal = request_.wish.mode ? refusal : "";
@@ -300,21 +266,22 @@ class Session {
 
   /// The server tells what it has found, and gets the whole.
   void share() {
-    std::sort(result_.not_checked.begin(), result_.not_checked.end());
-    result_.not_checked.erase(std::unique(result_.not_checked.begin(), result_.not_checked.end()),
-                              result_.not_checked.end());
+    std::ranges::sort(result_.not_checked);
     if (!is_client_) {
-      peer_.tell("findings", emit_tally(result_.tally));
-      result_ = sensible(parse_result(peer_.await("result", "the result")));
-      has_shared_ = true;
-      return;
+      pair::tell_value(peer_, "findings", result_.tally);
+      result_ = pair::await_value<Result>(peer_, "result", "the result");
+    } else {
+      result_.tally.add(pair::await_value<Tally>(peer_, "findings", "what it has found"));
+      take_times();
+      result_.interruption = is_stopped() ? "it was interrupted; what was done until then is in the table" : "";
+      pair::tell_value(peer_, "result", result_);
     }
-    result_.tally.add(sensible(parse_tally(peer_.await("findings", "what it has found"))));
-    result_.elapsed_ns = base::now_ns() - begin_ns_;
-    result_.slowest_gap_ns = watch_.progress().slowest_gap_ns();
-    result_.interruption = is_stopped() ? "it was interrupted; what was done until then is in the table" : "";
-    peer_.tell("result", emit_result(result_));
     has_shared_ = true;
+  }
+
+  void take_times() {
+    result_.elapsed_ns = base::now_ns() - begin_ns_;
+    result_.slowest_gap_ns = watch_.slowest_gap_ns();
   }
 
   /// It can't go on: keeps what is known, and tells the other end.
@@ -323,14 +290,14 @@ class Session {
     const bool has_where = where.empty() || problem.find(where) != std::string::npos;
     const std::string text = has_where ? problem : fmt::format("{}; {}", problem, where);
     try {
-      peer_.tell("findings", emit_tally(result_.tally));
+      pair::tell_value(peer_, "findings", result_.tally);
       peer_.tell_failure(problem);
     } catch (const std::exception&) {
       // It is gone.
     }
     try {
       if (const auto findings = peer_.look("findings", "what it has found")) {
-        if (const std::optional<Tally> theirs = parse_tally(*findings)) {
+        if (const std::optional<Tally> theirs = pair::value_in<Tally>(*findings)) {
           result_.tally.add(*theirs);
         }
       }
@@ -340,7 +307,8 @@ class Session {
     if (!result_.refusal.empty()) {
       return;
     }
-    if (!is_set_up_ || (result_.rows.empty() && kind == Kind::kStatus && !has_begun())) {
+    // Before queue pairs were connected once a device refuses, afterwards it fails.
+    if (!is_set_up_ || (result_.rows.empty() && kind == Kind::kStatus && !watch_.has_moved())) {
       result_.refusal = text;
       return;
     }
@@ -349,14 +317,11 @@ class Session {
                         kind == Kind::kStatus ? fmt::format("{}; the other end is {}", text, peer_.name()) : text);
     }
     result_.interruption = "it can't go on after that";
-    if (watch_.progress().messages() != 0) {
-      result_.interruption += fmt::format("; this end had verified {} messages and {} bytes",
-                                          watch_.progress().messages(), watch_.progress().bytes());
+    if (watch_.messages() != 0) {
+      result_.interruption +=
+          fmt::format("; this end had verified {} messages and {} bytes", watch_.messages(), watch_.bytes());
     }
   }
-
-  /// Whether queue pairs were connected once: before that a device refuses, afterwards it fails.
-  bool has_begun() const { return watch_.progress().last_moved_ns() != 0; }
 
   const Request& request_;
   Peer& peer_;
@@ -373,12 +338,6 @@ class Session {
   bool is_set_up_ = false;
   bool has_shared_ = false;
 };
-
-/// One end's whole part. The client decides what is done; both get the same result, or, if it breaks off, what each
-/// knows. A refusal is in the result. Throws UsageError if the ends were asked for different things.
-Result run_session(const Request& request, Peer& peer, bool is_client, Progress& progress) {
-  return Session(request, peer, is_client, progress).run();
-}
 
 }  // namespace
 }  // namespace ringbolt::tools::verify
@@ -414,13 +373,10 @@ int verify_run(const VerifyOptions& given) {
   // Where the other end is at work that can't be seen from here it says nothing; connecting takes its time too.
   ends.wait_ns = static_cast<uint64_t>(std::max(options.stall_s, 5.0) * 2e9);
   ends.most_s = most_s(options);
-  ends.emit = verify::emit_result;
-  ends.parse = verify::parse_result;
-  ends.act = [&](pair::Peer& peer, Progress& shown, bool is_client) {
+  ends.act = [&](pair::Peer& peer, Progress& progress, bool is_client) {
     verify::Request request = verify::request_of(options);
     request.library = pair::verbs_path(options.verbs);
-    verify::Progress progress(shown);
-    return verify::run_session(request, peer, is_client, progress);
+    return verify::Session(request, peer, is_client, progress).run();
   };
   if (!options.end.empty()) {
     return ends.answer_as_end();

@@ -1,8 +1,7 @@
-#include "pair/line_rate.h"
+#include "pair/end_facts.h"
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,10 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct End {
-  std::string library;
-  double port_rate_gbps;
-};
+EndFacts end(const char* library, double port_rate_gbps) { return {"client", "rdma0", library, port_rate_gbps}; }
 
 TEST(LineRate, is_none_of_a_library_of_ringbolts_and_of_links_to_it) {
   std::string pattern = (fs::temp_directory_path() / "line-rate-XXXXXX").string();
@@ -34,9 +30,22 @@ TEST(LineRate, is_none_of_a_library_of_ringbolts_and_of_links_to_it) {
 }
 
 TEST(LineRate, is_that_of_the_slowest_port_that_is_a_line) {
-  EXPECT_EQ(line_rate_gbps(std::array{End{"/usr/lib/libibverbs.so.1", 100}, End{"/usr/lib/libibverbs.so.1", 40}}), 40);
-  EXPECT_EQ(line_rate_gbps(std::array{End{"/x/lib/ringbolt/libibverbs.so.1", 10}, End{"/y.so", 40}}), 40);
-  EXPECT_EQ(line_rate_gbps(std::array{End{"/x/lib/ringbolt/libibverbs.so.1", 10}, End{"/y.so", 0}}), 0);
+  constexpr const char* kSystem = "/usr/lib/libibverbs.so.1";
+  constexpr const char* kOurs = "/x/lib/ringbolt/libibverbs.so.1";
+  EXPECT_EQ(line_rate_gbps(-1, {end(kSystem, 100), end(kSystem, 40)}), 40);
+  EXPECT_EQ(line_rate_gbps(-1, {end(kOurs, 10), end("/y.so", 40)}), 40);
+  EXPECT_EQ(line_rate_gbps(-1, {end(kOurs, 10), end("/y.so", 0)}), 0);
+}
+
+TEST(LineRate, is_what_was_asked_for_if_anything_was) {
+  EXPECT_EQ(line_rate_gbps(25, {end("/y.so", 40)}), 25);
+  EXPECT_EQ(line_rate_gbps(0, {end("/y.so", 40)}), 0) << "judge nothing";
+}
+
+TEST(LineRate, itself_can_be_reached_and_nothing_is_above_none) {
+  EXPECT_FALSE(is_above_line_rate(40, 40));
+  EXPECT_TRUE(is_above_line_rate(40.001, 40));
+  EXPECT_FALSE(is_above_line_rate(1e6, 0));
 }
 
 }  // namespace
