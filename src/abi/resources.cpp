@@ -202,7 +202,7 @@ int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length,
   }
   tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) {
     const bool has_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
-    known.region_changed(*c, has_access ? std::optional(static_cast<uint32_t>(access)) : std::nullopt);
+    known.region_changed(*c, moves, has_access ? std::optional(static_cast<uint32_t>(access)) : std::nullopt);
   });
   return 0;
 } catch (...) {

@@ -14,15 +14,14 @@ void Regions::add(uint32_t lkey, const Region& region) {
   }
 }
 
-Region Regions::change(const ibv_mr& mr, std::optional<uint32_t> access) {
+Region Regions::change(const ibv_mr& mr, bool moves, std::optional<uint32_t> access) {
+  hide(mr.lkey);
+  const Region before = regions_[mr.lkey];
   const auto address = reinterpret_cast<uint64_t>(mr.addr);
-  Region& region = regions_[mr.lkey];
-  const bool has_moved = region.address != address;
-  region = {address, mr.length, has_moved ? address : region.iova, access.value_or(region.access), mr.pd, region.made};
-  if (region.lets_peers_write()) {
-    exposed_.add(address, mr.length, mr.lkey);
-  }
-  return region;
+  const Region now{address, mr.length,  moves ? address : before.iova, access.value_or(before.access),
+                   mr.pd,   before.made};
+  add(mr.lkey, now);
+  return now;
 }
 
 void Regions::hide(uint32_t lkey) {

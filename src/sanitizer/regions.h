@@ -37,8 +37,9 @@ Region region_of(const ibv_mr& mr, uint64_t iova, uint32_t access, const base::C
 class Regions {
  public:
   void add(uint32_t lkey, const Region& region);
-  /// ibv_rereg_mr(3). `access`: the new one, if it is another. What it is from here on.
-  Region change(const ibv_mr& mr, std::optional<uint32_t> access);
+  /// ibv_rereg_mr(3). `moves`: requests name it by its address from here on, wherever it was; `access`: the new one, if
+  /// it is another. What it is then.
+  Region change(const ibv_mr& mr, bool moves, std::optional<uint32_t> access);
   /// Peers can't write there, until change().
   void hide(uint32_t lkey);
   void remove(uint32_t lkey);

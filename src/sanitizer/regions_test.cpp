@@ -107,12 +107,31 @@ TEST_F(RegionsTest, a_region_that_has_moved_has_its_new_address_alone) {
   regions_.hide(kKey);
   EXPECT_FALSE(regions_.is_exposed({0x1000, 1, 0, 0, {}}));
   const ibv_mr moved = mr(0x5000, 50);
-  const Region now = regions_.change(moved, std::nullopt);
+  const Region now = regions_.change(moved, true, std::nullopt);
   EXPECT_TRUE(now.lets_peers_write());
   EXPECT_TRUE(regions_.is_exposed({0x5031, 1, 0, 0, {}}));
   EXPECT_FALSE(regions_.is_exposed({0x1000, 1, 0, 0, {}}));
   EXPECT_TRUE(resolves(0x5000, 50));
   EXPECT_FALSE(resolves(0x9000, 1));
+}
+
+TEST_F(RegionsTest, a_region_that_is_moved_to_where_it_is_has_its_address_alone) {
+  add();
+  regions_.change(mr(0x1000, 200), true, std::nullopt);
+  EXPECT_TRUE(resolves(0x1000, 200)) << "ibv_rereg_mr has no other address to go by";
+  EXPECT_FALSE(resolves(0x9000, 1));
+}
+
+TEST_F(RegionsTest, another_access_is_known_at_once_and_changes_no_address) {
+  const Piece first{0x1000, 1, 0, 0, {}};
+  add();
+  regions_.change(mr(), false, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  EXPECT_TRUE(regions_.is_exposed(first));
+  EXPECT_TRUE(resolves(0x9000, 100));
+  regions_.change(mr(), false, IBV_ACCESS_LOCAL_WRITE);
+  EXPECT_FALSE(regions_.is_exposed(first)) << "peers may write there no more";
+  regions_.change(mr(), false, std::nullopt);
+  EXPECT_FALSE(regions_.is_exposed(first));
 }
 
 /// Requests in the memory of a region, on a queue pair that works.

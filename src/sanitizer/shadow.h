@@ -66,8 +66,8 @@ class Shadow {
   void region_made(const ibv_mr& mr, uint64_t iova, uint32_t access, const base::CallSite& site);
   /// `call`: ibv_dereg_mr or ibv_rereg_mr.
   void region_goes(const ibv_mr& mr, std::string_view call, const base::CallSite& site);
-  /// `access`: the new one, if it is another.
-  void region_changed(const ibv_mr& mr, std::optional<uint32_t> access);
+  /// `moves`: it has another place or length, of its own address; `access`: the new one, if it is another.
+  void region_changed(const ibv_mr& mr, bool moves, std::optional<uint32_t> access);
   void queue_made(const ibv_cq& cq, const base::CallSite& site);
   void queue_resized(const ibv_cq& cq);
   void queue_gone(const ibv_cq& cq);

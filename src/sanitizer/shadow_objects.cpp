@@ -90,9 +90,9 @@ void Shadow::region_goes(const ibv_mr& mr, std::string_view call, const base::Ca
   tell_all(found);
 }
 
-void Shadow::region_changed(const ibv_mr& mr, std::optional<uint32_t> access) {
+void Shadow::region_changed(const ibv_mr& mr, bool moves, std::optional<uint32_t> access) {
   const base::LockGuard guard(mutex_);
-  regions_.change(mr, access);
+  unpoison_exposed(requests_, regions_.change(mr, moves, access));
 }
 
 // --- Queues

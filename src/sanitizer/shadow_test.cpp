@@ -169,6 +169,21 @@ TEST_F(ShadowTest, regions_and_memory_that_go_under_a_request) {
   EXPECT_EQ(rules(), Rules{}) << "a queue pair that has ended does nothing but flush";
 }
 
+TEST_F(ShadowTest, a_region_that_peers_may_write_to_from_here_on_holds_no_poison) {
+  start();
+  write(0, "program's");
+  receive(0, 9);
+  ASSERT_NE(text(0, 9), "program's");
+  shadow->region_changed(mr, false, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  EXPECT_EQ(text(0, 9), "program's");
+  write(3, "peer");  // a WRITE
+  device.receive("");
+  poll();
+  EXPECT_EQ(rules(), Rules{}) << "the program has written nothing";
+  receive(100, 9);
+  EXPECT_EQ(text(100, 9), std::string(9, '\0')) << "nor is there any in later receives";
+}
+
 TEST_F(ShadowTest, memory_that_is_unmapped_under_a_request) {
   start();
   void* const pages = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
