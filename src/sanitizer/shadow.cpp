@@ -320,12 +320,20 @@ void Shadow::settle(ibv_wc& wc, const base::CallSite& site) {
         over.push_back(take_out(one));
       }
     }
+    for (const Owner& one : over) {
+      if (one->kept != nullptr) {
+        one->kept->begin_use();
+      }
+    }
   }
   for (const Owner& one : over) {
     finish(*one, wc, site);
   }
   const base::LockGuard guard(mutex_);
   for (const Owner& one : over) {
+    if (one->kept != nullptr) {
+      one->kept->end_use();
+    }
     KeptMemories::give_back(*one);
   }
 }

@@ -1,6 +1,6 @@
 // What the program makes and destroys, arms, and sleeps for.
 
-#include <utility>
+#include <thread>
 
 #include "base/lock_guard.h"
 #include "sanitizer/queue_rules.h"
@@ -61,7 +61,13 @@ void Shadow::report_leaks() {
 
 void Shadow::domain_goes(ibv_pd* pd) {
   const base::LockGuard guard(mutex_);
-  const KeptMemory* const kept = kept_.find(pd);
+  // Another thread may just give the program what has waited there: its queue pair may be gone by then, and the domain
+  // be free to go. Without a condition, whose state a child of a fork would have from its parent.
+  const KeptMemory* kept = kept_.find(pd);
+  for (; kept != nullptr && kept->is_used(); kept = kept_.find(pd)) {
+    const base::Unlocked unlocked(mutex_);
+    std::this_thread::yield();
+  }
   if (kept != nullptr && requests_.numbers_of([&](const Request& one) { return one.kept == kept; }).empty()) {
     kept_.remove(pd);
   }
