@@ -261,6 +261,21 @@ TEST_F(ShadowTest, completion_queues_are_counted_with_all_that_completes_to_them
   EXPECT_EQ(rules(), Rules{});
 }
 
+TEST_F(ShadowTest, a_queue_pair_on_queues_that_nobody_told_of_works) {
+  start();
+  ibv_cq untold{};
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = &untold;
+  shadow->queue_pair_made(qp, wanted, {100, 100, 4, 4, 0}, {true, false}, here());
+  EXPECT_EQ(receive(0, 8), 0);
+  EXPECT_EQ(send(100, 8), 0);
+  device.receive("12345678");
+  device.complete_send();
+  EXPECT_EQ(poll(), (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(text(0, 8), "12345678");
+  EXPECT_EQ(rules(), Rules{});
+}
+
 TEST_F(ShadowTest, posts_after_a_failure_until_the_queue_pair_is_reset) {
   start();
   send(0, 8);
