@@ -136,6 +136,22 @@ TEST_F(ContextTest, objects_work_on_when_their_context_is_closed) {
   EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 }
 
+TEST_F(ContextTest, a_region_counts_where_its_domain_is) {
+  ibv_context* const other = open();
+  ASSERT_NE(other, nullptr);
+  ibv_pd* const pd = ibv_alloc_pd(context_);
+  ibv_pd* const elsewhere = ibv_alloc_pd(other);
+  ibv_mr* const mr = ibv_reg_mr(pd, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+  ASSERT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, elsewhere, nullptr, 0, 0), 0);
+  EXPECT_EQ(mr->context, other);
+  EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+  EXPECT_TRUE(is_empty()) << "nothing of it is here";
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(ibv_dealloc_pd(elsewhere), 0);
+  EXPECT_TRUE(Context::of(other).objects.is_empty()) << "nor less than nothing there";
+  EXPECT_EQ(ibv_close_device(other), 0);
+}
+
 TEST_F(ContextTest, gid_and_pkey_tables_end_where_they_say) {
   ibv_gid gid{};
   ibv_port_attr port{};

@@ -199,6 +199,7 @@ int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length,
   if (changes_pd) {
     c->pd = pd;
     c->context = pd->context;
+    Mr::of(c).place = place_in(pd->context);
   }
   tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) {
     const bool has_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
