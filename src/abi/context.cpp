@@ -94,10 +94,10 @@ ibv_context* ibv_open_device(ibv_device* c) try {
 
 int ibv_close_device(ibv_context* c) try {
   Context& context = Context::of(c);
-  ringbolt::abi::forget(&context);
   if (!context.objects.is_empty()) {
-    return 0;  // what the program still holds works on; the memory stays until it exits
+    return 0;  // what the program still holds works on, and not in its children; the memory stays until it exits
   }
+  ringbolt::abi::forget(&context);
   Device& opened = Device::of(c->device);
   delete &context;
   ringbolt::abi::release_device(opened);

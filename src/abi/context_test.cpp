@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -134,6 +136,35 @@ TEST_F(ContextTest, objects_work_on_when_their_context_is_closed) {
   EXPECT_EQ(ibv_close_device(other), 0);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
   EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+}
+
+/// What `act` returns in a child, which ends with it; -1: it did not end in time.
+template <class Act>
+int in_child(Act&& act) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr unsigned kDeadlineSeconds = 20;
+    ::alarm(kDeadlineSeconds);
+    ::_exit(act() & 0xff);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(ContextTest, what_is_left_of_a_closed_one_does_not_work_in_a_child) {
+  // The memory of its queues is the parent's: a child that polled would take the parent's completions.
+  ibv_context* const other = open();
+  ASSERT_NE(other, nullptr);
+  ibv_cq* const cq = ibv_create_cq(other, 4, nullptr, nullptr, 0);
+  ASSERT_NE(cq, nullptr);
+  EXPECT_EQ(ibv_close_device(other), 0);
+  ibv_wc wc{};
+  EXPECT_EQ(ibv_poll_cq(cq, 1, &wc), 0);
+  EXPECT_EQ(in_child([&] { return ibv_req_notify_cq(cq, 0); }), ENODEV);
+  EXPECT_EQ(in_child([&] { return ibv_poll_cq(cq, 1, &wc) < 0 ? 7 : 0; }), 7);
+  EXPECT_EQ(ibv_poll_cq(cq, 1, &wc), 0) << "it works on here";
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
 TEST_F(ContextTest, a_region_counts_where_its_domain_is) {
