@@ -167,6 +167,22 @@ TEST_F(ContextTest, what_is_left_of_a_closed_one_does_not_work_in_a_child) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
+TEST_F(ContextTest, a_child_waits_for_no_event_that_its_parent_took) {
+  ibv_pd* const pd = ibv_alloc_pd(context_);
+  ibv_srq_init_attr wanted{};
+  wanted.attr = {4, 1, 0};
+  ibv_srq* const srq = ibv_create_srq(pd, &wanted);
+  ASSERT_NE(srq, nullptr);
+  asynchronous_of(*srq).take();  // as ibv_get_async_event does in another thread, which the child has not
+  EXPECT_EQ(in_child([&] { return ibv_destroy_srq(srq); }), 0);
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+  event.element.srq = srq;
+  ibv_ack_async_event(&event);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+  EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+}
+
 TEST_F(ContextTest, a_region_counts_where_its_domain_is) {
   ibv_context* const other = open();
   ASSERT_NE(other, nullptr);

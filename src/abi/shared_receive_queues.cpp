@@ -85,9 +85,11 @@ int ibv_destroy_srq(ibv_srq* c) try {
   if (const uint32_t users = srq.impl->users.load(); users != 0) {
     return ringbolt::abi::in_use("ibv_destroy_srq", c, "the shared receive queue", users, "its queue pairs");
   }
-  Context::of(c->context).impl->events().forget(c);
-  const bool is_acknowledged =
-      ringbolt::abi::wait_for_acknowledgement(ringbolt::abi::asynchronous_of(*c), "ibv_destroy_srq");
+  bool is_acknowledged = true;
+  if (!ringbolt::abi::process_of(c->context).is_abandoned()) {
+    Context::of(c->context).impl->events().forget(c);
+    is_acknowledged = ringbolt::abi::wait_for_acknowledgement(ringbolt::abi::asynchronous_of(*c), "ibv_destroy_srq");
+  }
   srq.place.leave();
   ringbolt::abi::tell_sanitizer(
       [&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) { known.shared_queue_gone(*c); });
