@@ -29,6 +29,17 @@ namespace ringbolt::sanitizer {
 /// between the program and the device: the border calls it in place of the device's own calls where somebody wants to
 /// hear of mistakes, and never else. Thread-safe.
 ///
+/// Its parts know no device, and are under its lock but where they say otherwise:
+///
+///   RequestTable     requests that the device has, and the memory here that they read and write: find_overlaps()
+///   Queues           what is posted to each queue, and what may complete to it: queue_rules.h
+///   Regions          where pieces of requests lie, and where peers may write: region_use.h
+///   KeptMemories     memory of ours where data wait: sent_data.h, received_data.h, which work on one request's bytes
+///   RemoteAccesses   what accesses peers' memory
+///   OwnedObjects     what the program must destroy
+///   PortableUse      what other machines refuse
+///   Reports          who hears of it
+///
 /// Requests go to the device under numbers of ours in `wr_id`, so that each completion is found again whatever the
 /// program calls its requests; what it polls has its own numbers. Data that are received wait in memory of ours until
 /// their completion is polled.
