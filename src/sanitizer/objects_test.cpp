@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "sanitizer/owned_objects.h"
 #include "sanitizer/parts_test_support.h"
 #include "sanitizer/portable_use.h"

@@ -4,6 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
+#include <string>
+
 #include "sanitizer/parts_test_support.h"
 #include "sanitizer/poison.h"
 #include "sanitizer/received_data.h"
@@ -24,13 +27,21 @@ class Page {
   Page() : bytes_(::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
   Page(const Page&) = delete;
   Page& operator=(const Page&) = delete;
-  ~Page() { unmap(); }
-  void unmap() { ::munmap(bytes_, size_); }
+  ~Page() {
+    if (is_mapped_) {
+      unmap();
+    }
+  }
+  void unmap() {
+    is_mapped_ = false;
+    ::munmap(bytes_, size_);
+  }
   Piece piece() const { return {reinterpret_cast<uint64_t>(bytes_), 16, 7, 0, {}}; }
 
  private:
   const size_t size_ = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   void* const bytes_;
+  bool is_mapped_ = true;
 };
 
 TEST(KeptMemories, stand_in_for_all_pieces_or_for_none) {
