@@ -85,7 +85,7 @@ class MemoryTest : public ::testing::Test {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_INIT;
     attributes.port_num = 1;
-    attributes.qp_access_flags = kAllAccess;
+    attributes.qp_access_flags = static_cast<unsigned>(kAllAccess);
     ASSERT_EQ(ibv_modify_qp(&qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
     attributes.qp_state = IBV_QPS_RTR;
     attributes.path_mtu = IBV_MTU_1024;
