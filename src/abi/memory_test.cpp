@@ -14,6 +14,7 @@
 #include "abi/management.h"
 #include "abi/objects.h"
 
+#undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
 extern "C" {
@@ -28,7 +29,7 @@ int ibv_query_port_speed(ibv_context* context, uint32_t port_num, uint64_t* spee
 namespace ringbolt::abi {
 namespace {
 
-constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+constexpr unsigned kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 /// The default device, a domain, a queue with a channel, and two queue pairs that are connected to each other; the
 /// second one receives from a shared queue.
@@ -85,7 +86,7 @@ class MemoryTest : public ::testing::Test {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_INIT;
     attributes.port_num = 1;
-    attributes.qp_access_flags = static_cast<unsigned>(kAllAccess);
+    attributes.qp_access_flags = kAllAccess;
     ASSERT_EQ(ibv_modify_qp(&qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
     attributes.qp_state = IBV_QPS_RTR;
     attributes.path_mtu = IBV_MTU_1024;
@@ -109,7 +110,9 @@ class MemoryTest : public ::testing::Test {
                                 IBV_QP_MAX_QP_RD_ATOMIC),
               0);
   }
-  ibv_mr* add(int access = kAllAccess) { return ibv_reg_mr(pd_, memory_.data(), memory_.size(), access); }
+  ibv_mr* add(unsigned access = kAllAccess) {
+    return ibv_reg_mr(pd_, memory_.data(), memory_.size(), static_cast<int>(access));
+  }
   uint64_t at(size_t offset) const { return reinterpret_cast<uint64_t>(memory_.data()) + offset; }
   /// A request of the first queue pair, without its end.
   int post(ibv_wr_opcode opcode, ibv_sge piece, uint64_t remote = 0, uint32_t rkey = 0) {

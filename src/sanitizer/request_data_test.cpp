@@ -48,7 +48,7 @@ TEST(KeptMemories, stand_in_for_all_pieces_or_for_none) {
   {
     Memory memory;
     Kept kept;
-    auto one = request(1, Use::receive, {memory.piece(0, 8), memory.piece(100, 200)});
+    auto one = request(1, Use::receive, {memory.piece(0, 8), memory.piece(100, 60)});
     const auto list = kept.take(*one);
     EXPECT_EQ(Kept::registered, 1);
     for (size_t i = 0; i < 2; ++i) {
