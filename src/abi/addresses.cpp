@@ -59,7 +59,7 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port
 
 /// Never a VLAN. Returns 0, or -1 with errno EINVAL without a global route.
 int ibv_resolve_eth_l2_from_gid(ibv_context* /*context*/, ibv_ah_attr* attr, uint8_t eth_mac[ETHERNET_LL_SIZE],
-                                uint16_t* vid) {
+                                uint16_t* vid) try {
   constexpr uint16_t kNoVlan = 0xffff;
   if (attr->is_global == 0) {
     errno = EINVAL;
@@ -69,6 +69,8 @@ int ibv_resolve_eth_l2_from_gid(ibv_context* /*context*/, ibv_ah_attr* attr, uin
   std::memcpy(eth_mac, mac.data(), mac.size());
   *vid = kNoVlan;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 }  // extern "C"
