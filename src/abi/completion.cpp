@@ -41,7 +41,7 @@ Cq* make_cq(ibv_context* context, uint32_t cqe, void* cq_context, ibv_comp_chann
   if (channel != nullptr) {
     __atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_RELAXED);
   }
-  Context::of(context).objects.fetch_add(1);
+  cq->place = place_in(context);
   tell_sanitizer([&](sanitizer::Shadow& known, const base::CallSite& site) { known.queue_made(*c, site); });
   return cq;
 }
@@ -119,15 +119,13 @@ int ibv_destroy_cq(ibv_cq* c) try {
     if (c->channel != nullptr) {
       ringbolt::abi::Channel::of(c->channel).impl.forget(cq.impl.get());
     }
-    is_acknowledged = ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->comp_events_completed,
-                                                              cq.completions, "ibv_destroy_cq") &&
-                      ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->async_events_completed,
-                                                              cq.asynchronous, "ibv_destroy_cq");
+    is_acknowledged = ringbolt::abi::wait_for_acknowledgement(ringbolt::abi::completions_of(*c), "ibv_destroy_cq") &&
+                      ringbolt::abi::wait_for_acknowledgement(ringbolt::abi::asynchronous_of(*c), "ibv_destroy_cq");
   }
   if (c->channel != nullptr) {
     __atomic_fetch_sub(&c->channel->refcnt, 1, __ATOMIC_RELAXED);
   }
-  context.objects.fetch_sub(1);
+  cq.place.leave();
   ringbolt::abi::tell_sanitizer(
       [&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) { known.queue_gone(*c); });
   if (is_acknowledged) {

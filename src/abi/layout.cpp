@@ -11,7 +11,8 @@
 #define RINGBOLT_SIZE(type, bytes) static_assert(sizeof(type) == (bytes))
 #define RINGBOLT_AT(type, member, offset) static_assert(offsetof(type, member) == (offset))
 
-static_assert(sizeof(void*) == 8, "the layouts below are those of x86-64, and of ARM64, whose C library has longer locks");
+static_assert(sizeof(void*) == 8,
+              "the layouts below are those of x86-64, and of ARM64, whose C library has longer locks");
 // What lies behind a lock lies that much further on ARM64: there 48 bytes, on x86-64 40.
 inline constexpr size_t kLonger = sizeof(pthread_mutex_t) - 40;
 #if defined(__x86_64__)

@@ -10,7 +10,9 @@
 #include <memory>
 #include <string>
 
+#include "abi/acknowledgements.h"
 #include "abi/ex_layer.h"
+#include "abi/object_count.h"
 #include "abi/sanitized.h"
 #include "abi/verbs_context.h"
 #include "base/explain.h"
@@ -43,7 +45,7 @@ struct Context {
   WideVerbsContext wide;
   std::unique_ptr<device::Context> impl;
   base::UniqueFd command;
-  std::atomic<int> objects{0};
+  ObjectCount objects;
 
   ibv_context* c() { return &wide.known.context; }
   static Context& of(ibv_context* c) { return *reinterpret_cast<Context*>(wide_verbs_context(c)); }
@@ -52,7 +54,8 @@ static_assert(offsetof(Context, wide) == 0);
 
 struct Pd {
   ibv_pd c{};
-  device::Claim claim;  ///< as in the others: its place among the objects that the profile limits
+  ObjectCount::Place place;  ///< as in the others: among the objects of its context, which it needs to the end
+  device::Claim claim;       ///< as in the others: one of the objects that the profile limits
   device::ProtectionDomain impl;
 
   explicit Pd(device::Context& context) : impl(context) {}
@@ -61,6 +64,7 @@ struct Pd {
 
 struct Mr {
   ibv_mr c{};
+  ObjectCount::Place place;
   device::Claim claim;
   std::unique_ptr<device::MemoryRegion> impl;
 
@@ -69,6 +73,7 @@ struct Mr {
 
 struct Mw {
   ibv_mw c{};
+  ObjectCount::Place place;
   std::unique_ptr<device::MemoryWindow> impl;
 
   static Mw& of(ibv_mw* c) { return *reinterpret_cast<Mw*>(c); }
@@ -78,14 +83,10 @@ struct Channel {
   explicit Channel(device::Process& process) : impl(process.wakes()) {}
 
   ibv_comp_channel c{};
+  ObjectCount::Place place;
   device::CompletionChannel impl;
 
   static Channel& of(ibv_comp_channel* c) { return *reinterpret_cast<Channel*>(c); }
-};
-
-/// Events that the program took and must acknowledge before their object goes.
-struct Taken {
-  std::atomic<uint32_t> events{0};
 };
 
 struct Cq : ExtendableCq {
@@ -93,6 +94,7 @@ struct Cq : ExtendableCq {
   std::shared_ptr<device::CompletionQueue> impl;
   Taken completions;
   Taken asynchronous;
+  ObjectCount::Place place;  ///< behind what is used where it is hot
 
   static Cq& of(ibv_cq* c) { return *static_cast<Cq*>(reinterpret_cast<ExtendableCq*>(c)); }
 };
@@ -101,6 +103,7 @@ struct Srq {
   ibv_srq c{};
   std::unique_ptr<device::SharedReceiveQueue> impl;
   Taken asynchronous;
+  ObjectCount::Place place;
 
   static Srq& of(ibv_srq* c) { return *reinterpret_cast<Srq*>(c); }
 };
@@ -110,9 +113,19 @@ struct Qp : ExtendableQp {
   std::shared_ptr<device::QueuePair> impl;
   Taken asynchronous;
   trace::QueuePairEntry* traced = nullptr;  ///< of a recorder, which has it as long as the process lives
+  ObjectCount::Place place;
 
   static Qp& of(ibv_qp* c) { return *static_cast<Qp*>(reinterpret_cast<ExtendableQp*>(c)); }
 };
+
+/// An address handle as programs hold it.
+struct Ah {
+  device::AddressHandle impl;  ///< begins with the C structure
+  ObjectCount::Place place;
+
+  static Ah& of(ibv_ah* c) { return *reinterpret_cast<Ah*>(c); }
+};
+static_assert(offsetof(Ah, impl) == 0);
 
 /// Sets errno and is null: what a function that makes an object returns when it can't.
 template <class T>
@@ -131,12 +144,26 @@ inline int in_use(const char* call, const void* object, const char* what, uint32
 }
 
 inline const device::Port& port_of(ibv_context* c) { return Context::of(c).impl->port(); }
+inline device::Process& process_of(ibv_context* c) { return Context::of(c).impl->process(); }
+/// Counts a new object of the context.
+inline ObjectCount::Place place_in(ibv_context* c) { return ObjectCount::Place(Context::of(c).objects); }
+
+inline Acknowledgements completions_of(ibv_cq& cq) {
+  return {cq.mutex, cq.cond, cq.comp_events_completed, Cq::of(&cq).completions};
+}
+inline Acknowledgements asynchronous_of(ibv_cq& cq) {
+  return {cq.mutex, cq.cond, cq.async_events_completed, Cq::of(&cq).asynchronous};
+}
+inline Acknowledgements asynchronous_of(ibv_qp& qp) {
+  return {qp.mutex, qp.cond, qp.events_completed, Qp::of(&qp).asynchronous};
+}
+inline Acknowledgements asynchronous_of(ibv_srq& srq) {
+  return {srq.mutex, srq.cond, srq.events_completed, Srq::of(&srq).asynchronous};
+}
 
 /// Blocks until the program has acknowledged all that it took, as the verbs promise for a destroy, which is `call`.
-/// `completed` is the count in the C structure, under its mutex. False where the sanitizer ends the wait, which would
-/// go on for good: then the object's memory must stay.
-bool wait_for_acknowledgement(pthread_mutex_t& mutex, pthread_cond_t& condition, const uint32_t& completed,
-                              const Taken& taken, const char* call);
+/// False where the sanitizer ends the wait, which would go on for good: then the object's memory must stay.
+bool wait_for_acknowledgement(const Acknowledgements& events, const char* call);
 
 // The calls that programs reach through a context's table; each group is in the file of its name.
 int poll_cq(ibv_cq* cq, int count, ibv_wc* wc);

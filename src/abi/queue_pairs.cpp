@@ -48,7 +48,7 @@ Qp* make_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
   c->qp_type = wanted.qp_type;
   pthread_mutex_init(&c->mutex, nullptr);
   pthread_cond_init(&c->cond, nullptr);
-  Context::of(pd->context).objects.fetch_add(1);
+  qp->place = place_in(pd->context);
   note_recorded(*c, asked);
   tell_sanitizer([&](sanitizer::Shadow& known, const base::CallSite& site) {
     const device::Port& port = port_of(pd->context);
@@ -150,10 +150,9 @@ int ibv_destroy_qp(ibv_qp* c) try {
   bool is_acknowledged = true;
   if (!context.impl->process().is_abandoned()) {
     context.impl->events().forget(c);
-    is_acknowledged = ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->events_completed, qp.asynchronous,
-                                                              "ibv_destroy_qp");
+    is_acknowledged = ringbolt::abi::wait_for_acknowledgement(ringbolt::abi::asynchronous_of(*c), "ibv_destroy_qp");
   }
-  context.objects.fetch_sub(1);
+  qp.place.leave();
   if (ringbolt::base::is_explaining()) {
     qp.claim = {};
     ringbolt::abi::keep_destroyed(&qp);

@@ -34,6 +34,11 @@ class KeptMemory {
   Piece take(uint32_t length);
   void give_back(const Piece& piece);
 
+  /// Somebody copies out of it, without a lock: it must stay. From begin_use() to end_use(), any number of times.
+  void begin_use() { ++uses_; }
+  void end_use() { --uses_; }
+  bool is_used() const { return uses_ != 0; }
+
  private:
   struct Chunk {
     void* memory;
@@ -47,6 +52,7 @@ class KeptMemory {
   std::vector<Chunk> chunks_;
   std::array<std::vector<Piece>, kClasses> free_;
   size_t total_bytes_ = 0;
+  uint32_t uses_ = 0;
 };
 
 }  // namespace ringbolt::sanitizer

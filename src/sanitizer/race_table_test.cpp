@@ -12,7 +12,7 @@ namespace ringbolt::sanitizer {
 namespace {
 
 /// Two processes, of which the test plays both; the other one is that which has started it.
-class Races : public testing::Test {
+class Races : public ::testing::Test {
  protected:
   Races() {
     char path[] = "/tmp/rb-races-XXXXXX";

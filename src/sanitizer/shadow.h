@@ -2,24 +2,25 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "base/calling_place.h"
 #include "base/mutex.h"
-#include "sanitizer/kept_memory.h"
-#include "sanitizer/model.h"
-#include "sanitizer/portable.h"
+#include "sanitizer/kept_memories.h"
+#include "sanitizer/owned_objects.h"
+#include "sanitizer/portable_use.h"
+#include "sanitizer/queues.h"
+#include "sanitizer/regions.h"
+#include "sanitizer/remembered.h"
+#include "sanitizer/remote_accesses.h"
 #include "sanitizer/reports.h"
-#include "sanitizer/spans.h"
+#include "sanitizer/request_table.h"
 #include "sanitizer/wish.h"
 
 namespace ringbolt::sanitizer {
@@ -27,6 +28,17 @@ namespace ringbolt::sanitizer {
 /// Second account of what the program has posted, registered and made, in which its mistakes are seen. One a process,
 /// between the program and the device: the border calls it in place of the device's own calls where somebody wants to
 /// hear of mistakes, and never else. Thread-safe.
+///
+/// Its parts know no device, and are under its lock but where they say otherwise:
+///
+///   RequestTable     requests that the device has, and the memory here that they read and write: find_overlaps()
+///   Queues           what is posted to each queue, and what may complete to it: queue_rules.h
+///   Regions          where pieces of requests lie, and where peers may write: region_use.h
+///   KeptMemories     memory of ours where data wait: sent_data.h, received_data.h, which work on one request's bytes
+///   RemoteAccesses   what accesses peers' memory
+///   OwnedObjects     what the program must destroy
+///   PortableUse      what other machines refuse
+///   Reports          who hears of it
 ///
 /// Requests go to the device under numbers of ours in `wr_id`, so that each completion is found again whatever the
 /// program calls its requests; what it polls has its own numbers. Data that are received wait in memory of ours until
@@ -65,8 +77,8 @@ class Shadow {
   void region_made(const ibv_mr& mr, uint64_t iova, uint32_t access, const base::CallSite& site);
   /// `call`: ibv_dereg_mr or ibv_rereg_mr.
   void region_goes(const ibv_mr& mr, std::string_view call, const base::CallSite& site);
-  /// `access`: the new one, if it is another.
-  void region_changed(const ibv_mr& mr, std::optional<uint32_t> access);
+  /// `moves`: it has another place or length, of its own address; `access`: the new one, if it is another.
+  void region_changed(const ibv_mr& mr, bool moves, std::optional<uint32_t> access);
   void queue_made(const ibv_cq& cq, const base::CallSite& site);
   void queue_resized(const ibv_cq& cq);
   void queue_gone(const ibv_cq& cq);
@@ -102,87 +114,59 @@ class Shadow {
   void in_child() RINGBOLT_RELEASE(mutex_);
 
  private:
-  using Owner = std::unique_ptr<Request>;
+  using Owner = RequestTable::Owner;
 
-  template <class Wr>
-  struct Batch;
-
-  // Posts (shadow_posts.cpp).
-  template <class Wr>
-  Batch<Wr> copy_of(Wr* wr);
-  Owner request_of(QueuePair& qp, const ibv_send_wr& wr, const base::CallSite& site);
-  uint32_t open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite& site);
+  // Posts.
   template <class Object, class Post>
   int post_receives(Object* c, Post post, QueuePair* qp, SharedQueue* srq, ibv_recv_wr* wr, ibv_recv_wr** bad,
                     const base::CallSite& site);
-  uint32_t open_receive(QueuePair* qp, SharedQueue* srq, ibv_pd* pd, ibv_recv_wr& wr, const base::CallSite& site);
-  /// Looks at what is sent, and has the device send a copy of it, where that can be.
-  void inspect_source(Request& request, ibv_sge* pieces, bool may_be_copied);
-  void find_poison_in(const Request& request);
-  void resolve(Request& request, const ibv_sge* pieces, int count) RINGBOLT_REQUIRES(mutex_);
-  /// Adds what is wrong with where its memory lies to `found`.
-  void find_overlaps(Request& request, ibv_sge* pieces, std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
-  void find_overlap_of_send(Request& request, const Piece& piece, ibv_sge& segment, std::vector<Finding>& found)
-      RINGBOLT_REQUIRES(mutex_);
-  void find_races(Request& request, std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
-  void enter_race_table(Request& request, std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
+  /// The number of the request; `wr` is as the device shall have it.
+  uint32_t open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite& site) RINGBOLT_REQUIRES(order_of_posts);
+  uint32_t open_receive(QueuePair* qp, SharedQueue* srq, ibv_pd* pd, ibv_recv_wr& wr, const base::CallSite& site)
+      RINGBOLT_REQUIRES(order_of_posts);
+  void resolve(Request& request, const ibv_sge* list, int count) RINGBOLT_REQUIRES(mutex_);
   /// Puts memory of ours in place of the request's; false: there is none.
-  bool take_kept(Request& request, ibv_sge* pieces) RINGBOLT_REQUIRES(mutex_);
-  /// Has the device receive into memory of ours.
-  void keep(Request& request, ibv_sge* pieces) RINGBOLT_REQUIRES(mutex_);
-  uint32_t insert(Owner request) RINGBOLT_REQUIRES(mutex_);
+  bool take_kept(Request& request, ibv_sge* list) RINGBOLT_REQUIRES(mutex_);
+  /// Has the device receive into memory of ours, where that can be.
+  void hold_back_data(Request& request, ibv_sge* list) RINGBOLT_REQUIRES(mutex_);
+  /// Looks at what is sent, and has the device send a copy of it, where that can be.
+  void inspect_source(Request& request, ibv_sge* list, bool may_be_copied);
+  void find_poison_in(const Request& request);
+  /// `error`: of the device.
+  void after_send(const QueuePair& qp, int error, const base::CallSite& site);
+  void after_receive(const QueuePair* qp, const SharedQueue* srq, const base::CallSite& site);
+
+  // Requests that are over.
   Owner take_out(uint32_t number) RINGBOLT_REQUIRES(mutex_);
   /// It was never posted, or its queue is gone: nothing is checked, and the memory is as it was.
   void drop(uint32_t number) RINGBOLT_REQUIRES(mutex_);
-  void drop_all(const QueuePair& qp) RINGBOLT_REQUIRES(mutex_);
-  static void unpoison(Request& request);
-  void report_all(const std::vector<Finding>& found);
-
-  // Queues (shadow_queues.cpp).
-  void after_send(QueuePair& qp, const base::CallSite& site);
-  void send_refused(QueuePair& qp, int error, const base::CallSite& site);
-  void check_room(const QueuePair& qp, const base::CallSite& site, std::vector<Finding>& found)
-      RINGBOLT_REQUIRES(mutex_);
-  void after_receive(QueuePair* qp, SharedQueue* srq, const base::CallSite& site);
-  void check_entries(const CompletionQueue& cq, uint32_t shared, uint32_t qpn, const base::CallSite& site,
-                     std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
-  void check_failure(const QueuePair& qp, std::string_view call, const base::CallSite& site,
-                     std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
-
-  // Completions (shadow_completions.cpp).
+  void drop_all(const std::vector<uint32_t>& numbers) RINGBOLT_REQUIRES(mutex_);
+  /// Those of a post from the place in it on that was refused.
+  void drop_from(const std::vector<uint32_t>& numbers, size_t first) RINGBOLT_EXCLUDES(mutex_);
   void settle(ibv_wc& wc, const base::CallSite& site);
-  void note_outcome(const Request& request, const ibv_wc& wc, const base::CallSite& site) RINGBOLT_REQUIRES(mutex_);
   void finish(Request& request, const ibv_wc& wc, const base::CallSite& site);
-  void finish_send(Request& request, const base::CallSite& site);
-  void place(Request& request, uint64_t length_bytes, const base::CallSite& site);
 
-  void check_gid_index(const ibv_context* context, const ibv_ah_attr& path, const base::CallSite& site);
+  void check_path(const ibv_context* context, const ibv_ah_attr& path, const base::CallSite& site);
   QueuePair* find(const ibv_qp* qp);
   SharedQueue* find(const ibv_srq* srq);
+  /// Where somebody wants to hear of it. Not under the lock: to find a line in the program takes milliseconds.
+  void tell(const std::optional<Finding>& found) RINGBOLT_EXCLUDES(mutex_);
+  void tell_all(const std::vector<Finding>& found) RINGBOLT_EXCLUDES(mutex_);
 
   const Wish wish_;
   const Calls calls_;
   Reports reports_;
-  Portability portability_;
+  const PortableUse portable_;
 
-  base::Mutex mutex_;
-  uint32_t first_number_ RINGBOLT_GUARDED_BY(mutex_);  // another one each time
-  uint32_t issued_ RINGBOLT_GUARDED_BY(mutex_) = 0;
-  std::unordered_map<uint32_t, Owner> requests_ RINGBOLT_GUARDED_BY(mutex_);
-  std::unordered_map<uint32_t, uint64_t> old_ids_ RINGBOLT_GUARDED_BY(mutex_);         // of requests that were dropped
-  std::unordered_map<uint32_t, base::CallSite> poisoned_ RINGBOLT_GUARDED_BY(mutex_);  // where those were posted
-  Spans sent_from_ RINGBOLT_GUARDED_BY(mutex_);   // what requests under way read here
-  Spans written_to_ RINGBOLT_GUARDED_BY(mutex_);  // and write
-  std::map<std::pair<uint64_t, uint32_t>, Spans> remote_ RINGBOLT_GUARDED_BY(mutex_);  // at peers, by key
-  Spans exposed_ RINGBOLT_GUARDED_BY(mutex_);  // regions that peers may write to, by lkey
-  std::unordered_map<uint32_t, Region> regions_ RINGBOLT_GUARDED_BY(mutex_);
-  std::unordered_map<const ibv_pd*, std::unique_ptr<KeptMemory>> kept_ RINGBOLT_GUARDED_BY(mutex_);
-  std::unordered_map<const ibv_qp*, std::unique_ptr<QueuePair>> queue_pairs_ RINGBOLT_GUARDED_BY(mutex_);
-  std::unordered_map<const ibv_cq*, std::unique_ptr<CompletionQueue>> queues_ RINGBOLT_GUARDED_BY(mutex_);
-  std::unordered_map<const ibv_srq*, std::unique_ptr<SharedQueue>> shared_ RINGBOLT_GUARDED_BY(mutex_);
-  std::unique_ptr<RaceTable> race_table_ RINGBOLT_GUARDED_BY(mutex_);  // from the first access to a peer on
+  base::Mutex mutex_ RINGBOLT_ACQUIRED_AFTER(order_of_posts);
+  RequestTable requests_ RINGBOLT_GUARDED_BY(mutex_);
+  Remembered<base::CallSite> poisoned_ RINGBOLT_GUARDED_BY(mutex_);  // where those were posted
+  Regions regions_ RINGBOLT_GUARDED_BY(mutex_);
+  KeptMemories kept_ RINGBOLT_GUARDED_BY(mutex_);
+  Queues queues_ RINGBOLT_GUARDED_BY(mutex_);
+  RemoteAccesses remote_ RINGBOLT_GUARDED_BY(mutex_);
   std::unordered_set<const ibv_context*> looked_up_ RINGBOLT_GUARDED_BY(mutex_);
-  std::unordered_map<const void*, Owned> owned_ RINGBOLT_GUARDED_BY(mutex_);
+  OwnedObjects owned_ RINGBOLT_GUARDED_BY(mutex_);
 };
 
 }  // namespace ringbolt::sanitizer

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <array>
 #include <random>
 
 #include "sanitizer/shadow_test_support.h"
@@ -169,6 +170,21 @@ TEST_F(ShadowTest, regions_and_memory_that_go_under_a_request) {
   EXPECT_EQ(rules(), Rules{}) << "a queue pair that has ended does nothing but flush";
 }
 
+TEST_F(ShadowTest, a_region_that_peers_may_write_to_from_here_on_holds_no_poison) {
+  start();
+  write(0, "program's");
+  receive(0, 9);
+  ASSERT_NE(text(0, 9), "program's");
+  shadow->region_changed(mr, false, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  EXPECT_EQ(text(0, 9), "program's");
+  write(3, "peer");  // a WRITE
+  device.receive("");
+  poll();
+  EXPECT_EQ(rules(), Rules{}) << "the program has written nothing";
+  receive(100, 9);
+  EXPECT_EQ(text(100, 9), std::string(9, '\0')) << "nor is there any in later receives";
+}
+
 TEST_F(ShadowTest, memory_that_is_unmapped_under_a_request) {
   start();
   void* const pages = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -235,6 +251,21 @@ TEST_F(ShadowTest, completion_queues_are_counted_with_all_that_completes_to_them
   device.receive("12345678");
   poll();
   receive(0, 8);
+  EXPECT_EQ(rules(), Rules{});
+}
+
+TEST_F(ShadowTest, a_queue_pair_on_queues_that_nobody_told_of_works) {
+  start();
+  ibv_cq untold{};
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = &untold;
+  shadow->queue_pair_made(qp, wanted, {100, 100, 4, 4, 0}, {true, false}, here());
+  EXPECT_EQ(receive(0, 8), 0);
+  EXPECT_EQ(send(100, 8), 0);
+  device.receive("12345678");
+  device.complete_send();
+  EXPECT_EQ(poll(), (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(text(0, 8), "12345678");
   EXPECT_EQ(rules(), Rules{});
 }
 

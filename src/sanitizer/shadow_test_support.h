@@ -127,8 +127,8 @@ class Shadowed : public ::testing::Test {
     ::unsetenv("RINGBOLT_SANITIZE_JSON");
     ::unsetenv("RINGBOLT_SANITIZE_LOG");
   }
-  void start(std::string_view wish = "on", uint32_t depth = 100) {
-    shadow = std::make_unique<Shadow>(parse_wish(wish), device_calls());
+  void start(std::string_view wish = "on", uint32_t depth = 100, const Shadow::Calls& calls = device_calls()) {
+    shadow = std::make_unique<Shadow>(parse_wish(wish), calls);
     shadow->queue_made(cq, here());
     mr.addr = memory.data();
     mr.length = memory.size();

@@ -1,7 +1,5 @@
 #include "sanitizer/words.h"
 
-#include <utility>
-
 #include <fmt/format.h>
 
 namespace ringbolt::sanitizer {
@@ -35,15 +33,6 @@ std::string text_of(const Request& request) {
   return fmt::format("{} of {} bytes on {}, wr_id {:#x}",
                      request.use == Use::receive ? "a receive" : name_of(request.opcode), request.length, where,
                      request.wr_id);
-}
-
-Finding not_portable(std::string what, const std::string& why, std::string_view done, const base::CallSite& site) {
-  return {Kind::portable,
-          "not-everywhere",
-          std::move(what),
-          "fails on " + why,
-          {{done, site}},
-          "ask ibv_query_device and ibv_query_port, and do with what they grant; docs/profiles.md has the machines"};
 }
 
 }  // namespace ringbolt::sanitizer

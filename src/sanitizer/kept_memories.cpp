@@ -1,0 +1,50 @@
+#include "sanitizer/kept_memories.h"
+
+#include <utility>
+
+namespace ringbolt::sanitizer {
+
+bool KeptMemories::take(Request& request, ibv_sge* list) {
+  if (request.pieces.empty()) {
+    return false;
+  }
+  auto& kept = of_domains_[request.pd];
+  if (kept == nullptr) {
+    kept = std::make_unique<KeptMemory>(request.pd, calls_);
+  }
+  request.kept = kept.get();
+  for (Piece& one : request.pieces) {
+    one.kept = kept->take(one.length);
+    if (one.kept.memory == nullptr) {
+      give_back(request);
+      return false;
+    }
+  }
+  for (const Piece& one : request.pieces) {
+    list[one.segment] = {reinterpret_cast<uintptr_t>(one.kept.memory), one.length, one.kept.lkey};
+  }
+  return true;
+}
+
+void KeptMemories::give_back(Request& request) {
+  for (Piece& one : request.pieces) {
+    if (one.kept.memory != nullptr) {
+      request.kept->give_back(std::exchange(one.kept, {}));
+    }
+  }
+  request.kept = nullptr;
+}
+
+const KeptMemory* KeptMemories::find(const ibv_pd* pd) const {
+  const auto known = of_domains_.find(pd);
+  return known == of_domains_.end() ? nullptr : known->second.get();
+}
+
+void KeptMemories::abandon() {
+  for (auto& [pd, kept] : of_domains_) {
+    static_cast<void>(kept.release());
+  }
+  of_domains_.clear();
+}
+
+}  // namespace ringbolt::sanitizer

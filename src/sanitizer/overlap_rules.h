@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "sanitizer/reports.h"
+#include "sanitizer/request_table.h"
+
+namespace ringbolt::sanitizer {
+
+/// Looks for requests under way that use the memory of one that is about to be posted, and adds to `found` what is
+/// wrong with that. Both are given up then, and the program's memory is as it is without us. A fenced send of what a
+/// READ before it brings is in order (InfiniBand Architecture Specification 1.4, 10.8.3.3): its entries of `list` lead
+/// to where that waits. Under the lock of Shadow, of the table.
+void find_overlaps(const RequestTable& table, Request& request, ibv_sge* list, std::vector<Finding>& found);
+
+}  // namespace ringbolt::sanitizer

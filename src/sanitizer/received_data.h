@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sanitizer/reports.h"
+#include "sanitizer/request.h"
+
+/// What a receive or a READ brings waits in memory of ours, which the device is given, until its completion is polled:
+/// only that says that all of it is there (InfiniBand Architecture Specification 1.4, 9.5 and 10.8.5). The program's
+/// memory holds poison meanwhile. Each call has its request to itself, or holds the lock of the table that it is in.
+namespace ringbolt::sanitizer {
+
+/// `poisons`: nobody else may write to the program's memory. All of it is mapped, and the request has memory of ours.
+void hold_back(Request& request, bool poisons);
+
+/// Puts back what the program had there, and looks at it no more: it failed, is told of, or was never posted.
+void unpoison(Request& request);
+
+/// At the completion: gives the program the first `length_bytes`, and behind them what it had there before. Memory that
+/// is not mapped any more gets nothing, and memory that was written to meanwhile is told of.
+std::optional<Finding> place(Request& request, uint64_t length_bytes, const base::CallSite& polled);
+
+}  // namespace ringbolt::sanitizer

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/calling_place.h"
+#include "sanitizer/request.h"
+#include "sanitizer/spans.h"
+
+namespace ringbolt::sanitizer {
+
+/// A memory region as the program registered it (ibv_reg_mr(3)).
+struct Region {
+  uint64_t address = 0;
+  uint64_t length = 0;  ///< bytes
+  uint64_t iova = 0;    ///< what requests call its first byte
+  uint32_t access = 0;
+  const ibv_pd* pd = nullptr;
+  base::CallSite made{};
+
+  bool overlaps(const Piece& piece) const {
+    return piece.address < address + length && address < piece.address + piece.length;
+  }
+  bool lets_peers_write() const { return (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0; }
+};
+
+/// Of one that was just registered.
+Region region_of(const ibv_mr& mr, uint64_t iova, uint32_t access, const base::CallSite& site);
+
+/// The registered memory of this process, by lkey: where a request's pieces lie, and where peers may write at any time.
+/// Under the lock of Shadow.
+class Regions {
+ public:
+  void add(uint32_t lkey, const Region& region);
+  /// ibv_rereg_mr(3). `moves`: requests name it by its address from here on, wherever it was; `access`: the new one, if
+  /// it is another. What it is then.
+  Region change(const ibv_mr& mr, bool moves, std::optional<uint32_t> access);
+  /// Peers can't write there, until change().
+  void hide(uint32_t lkey);
+  void remove(uint32_t lkey);
+  void clear();
+
+  /// Appends to `pieces` what `list` names, without empty ones. False: some of it lies outside of its region, or in no
+  /// region of `pd`; the device will say so (InfiniBand Architecture Specification 1.4, 10.6.3).
+  bool resolve(const ibv_pd* pd, std::span<const ibv_sge> list, std::vector<Piece>& pieces) const;
+  bool is_exposed(const Piece& piece) const;
+
+ private:
+  std::unordered_map<uint32_t, Region> regions_;
+  Spans exposed_;  // regions that peers may write to
+};
+
+}  // namespace ringbolt::sanitizer

@@ -1,0 +1,359 @@
+// What is posted and polled: noted, looked at, and given to the device or the program.
+
+#include "sanitizer/shadow.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/in_place.h"
+#include "base/lock_guard.h"
+#include "sanitizer/mapped.h"
+#include "sanitizer/overlap_rules.h"
+#include "sanitizer/poison.h"
+#include "sanitizer/posted_list.h"
+#include "sanitizer/queue_rules.h"
+#include "sanitizer/received_data.h"
+#include "sanitizer/sent_data.h"
+#include "sanitizer/ticket.h"
+
+namespace ringbolt::sanitizer {
+
+Shadow::Shadow(const Wish& wish, const Calls& calls)
+    : wish_(wish),
+      calls_(calls),
+      portable_(wish.has(Kind::portable)),
+      requests_(static_cast<uint32_t>(base::now_ns() * 0x9e37'79b9)),  // from another number on each time
+      kept_(calls.memory),
+      remote_(calls.race_table) {}
+
+void Shadow::tell(const std::optional<Finding>& found) {
+  if (found && wish_.has(found->kind)) {
+    reports_.report(*found);
+  }
+}
+
+void Shadow::tell_all(const std::vector<Finding>& found) {
+  for (const Finding& one : found) {
+    tell(one);
+  }
+}
+
+// --- Posts
+
+int Shadow::post_send(ibv_qp* c, ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site) {
+  QueuePair* const qp = find(c);
+  if (qp == nullptr || wr == nullptr) {
+    return calls_.post_send(c, wr, bad);
+  }
+  {
+    const PostGuard order(qp->send_order);
+    PostedList<ibv_send_wr> list(wr);
+    std::vector<uint32_t> numbers;
+    for (ibv_send_wr& one : list.requests()) {
+      numbers.push_back(open_send(*qp, one, site));
+    }
+    ibv_send_wr* refused = list.first();
+    if (const int error = calls_.post_send(c, list.first(), bad == nullptr ? nullptr : &refused)) {
+      const size_t place = list.place_of(refused);
+      if (bad != nullptr) {
+        *bad = list.original(place);
+      }
+      drop_from(numbers, place);
+      after_send(*qp, error, site);
+      return error;
+    }
+  }
+  after_send(*qp, 0, site);
+  return 0;
+}
+
+/// On a queue pair, or a shared queue: the other one is null.
+template <class Object, class Post>
+int Shadow::post_receives(Object* c, Post post, QueuePair* qp, SharedQueue* srq, ibv_recv_wr* wr, ibv_recv_wr** bad,
+                          const base::CallSite& site) {
+  if ((qp == nullptr && srq == nullptr) || wr == nullptr) {
+    return post(c, wr, bad);
+  }
+  {
+    const PostGuard order(qp != nullptr ? qp->receive_order : srq->order);
+    PostedList<ibv_recv_wr> list(wr);
+    std::vector<uint32_t> numbers;
+    for (ibv_recv_wr& one : list.requests()) {
+      numbers.push_back(open_receive(qp, srq, c->pd, one, site));
+    }
+    ibv_recv_wr* refused = list.first();
+    if (const int error = post(c, list.first(), &refused)) {
+      *bad = list.original(list.place_of(refused));
+      drop_from(numbers, list.place_of(refused));
+      return error;
+    }
+  }
+  after_receive(qp, srq, site);
+  return 0;
+}
+
+int Shadow::post_receive(ibv_qp* c, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site) {
+  return post_receives(c, calls_.post_receive, find(c), nullptr, wr, bad, site);
+}
+
+int Shadow::post_srq_receive(ibv_srq* c, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site) {
+  return post_receives(c, calls_.post_srq_receive, nullptr, find(c), wr, bad, site);
+}
+
+uint32_t Shadow::open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite& site) {
+  Owner request = request_of(qp, wr, site);
+  tell(portable_.of_request(wr.opcode, request->length, site));
+  std::vector<Finding> found;
+  if (uses_memory(wr)) {
+    const base::LockGuard guard(mutex_);
+    resolve(*request, wr.sg_list, wr.num_sge);
+    find_overlaps(requests_, *request, wr.sg_list, found);
+  }
+  // Senders that leave their bytes in place for longer than the completion are our own, and mean it.
+  inspect_source(*request, wr.sg_list, (wr.send_flags & base::kStaysInPlace) == 0);
+  {
+    const base::LockGuard guard(mutex_);
+    request->number = requests_.issue();
+    if (request->is_one_sided() && wish_.has(Kind::races)) {
+      remote_.enter(requests_, *request, found);
+    }
+    if (request->use == Use::read) {
+      hold_back_data(*request, wr.sg_list);
+    }
+    wr.wr_id = ticket_of(request->number);
+    count_in(requests_.insert(std::move(request)));
+  }
+  tell_all(found);
+  return *number_of(wr.wr_id);
+}
+
+uint32_t Shadow::open_receive(QueuePair* qp, SharedQueue* srq, ibv_pd* pd, ibv_recv_wr& wr,
+                              const base::CallSite& site) {
+  Owner request = request_of(qp, srq, pd, wr, site);
+  std::vector<Finding> found;
+  {
+    const base::LockGuard guard(mutex_);
+    resolve(*request, wr.sg_list, wr.num_sge);
+    find_overlaps(requests_, *request, wr.sg_list, found);
+    request->number = requests_.issue();
+    hold_back_data(*request, wr.sg_list);
+    wr.wr_id = ticket_of(request->number);
+    count_in(requests_.insert(std::move(request)));
+  }
+  tell_all(found);
+  return *number_of(wr.wr_id);
+}
+
+void Shadow::resolve(Request& request, const ibv_sge* list, int count) {
+  const bool is_sound = count >= 0 && count <= kMostPieces && (count == 0 || list != nullptr);
+  request.has_unknown_memory =
+      !is_sound || !regions_.resolve(request.pd, {list, static_cast<size_t>(count)}, request.pieces);
+}
+
+bool Shadow::take_kept(Request& request, ibv_sge* list) {
+  const bool may_lie_elsewhere = !request.has_unknown_memory && (request.qp == nullptr || request.qp->keeps);
+  return may_lie_elsewhere && kept_.take(request, list);
+}
+
+void Shadow::hold_back_data(Request& request, ibv_sge* list) {
+  if (!wish_.has(Kind::early) || request.is_given_up || find_unmapped(request) != nullptr ||
+      !take_kept(request, list)) {
+    return;
+  }
+  // A peer may write there at any time what is not ours to take back.
+  const Regions* const regions = &regions_;
+  hold_back(request, std::ranges::none_of(request.pieces, [&](const Piece& one) { return regions->is_exposed(one); }));
+  if (request.is_poisoned) {
+    poisoned_.note(request.number, request.posted);
+  }
+}
+
+void Shadow::inspect_source(Request& request, ibv_sge* list, bool may_be_copied) {
+  if (request.use != Use::send || request.pieces.empty() || request.is_given_up) {
+    return;
+  }
+  const Piece* const gone = find_unmapped(request);  // looked at first: memory of ours may take its place
+  if (wish_.has(Kind::buffers) && may_be_copied) {
+    const base::LockGuard guard(mutex_);
+    take_kept(request, list);
+  }
+  if (gone != nullptr) {
+    tell(give_up_unmapped(request, *gone));
+    return;
+  }
+  note_source(request, wish_.has(Kind::buffers));
+  find_poison_in(request);
+}
+
+void Shadow::find_poison_in(const Request& request) {
+  uint32_t first = 0;
+  uint32_t issued = 0;
+  {
+    const base::LockGuard guard(mutex_);
+    first = requests_.first_number();
+    issued = poisoned_.is_empty() ? 0 : requests_.issued();
+  }
+  for (const Piece& one : request.pieces) {
+    const auto poison = issued == 0 ? std::nullopt : find_poison(one.memory(), first, issued);
+    if (!poison) {
+      continue;
+    }
+    base::CallSite receive;
+    {
+      const base::LockGuard guard(mutex_);
+      receive = poisoned_.of(poison->number);
+    }
+    if (receive) {
+      tell(sent_before_received(request, one, poison->offset, receive));
+    }
+  }
+}
+
+void Shadow::after_send(const QueuePair& qp, int error, const base::CallSite& site) {
+  if (!wish_.has(Kind::queues)) {
+    return;
+  }
+  std::optional<Finding> failure;
+  std::optional<Finding> full;
+  std::optional<Finding> overrun;
+  {
+    const base::LockGuard guard(mutex_);
+    if (error != 0) {
+      full = find_refused_send(qp, error, site);
+    } else {
+      failure = find_post_after_failure(qp, "sends", site);
+      full = find_send_queue_overrun(qp, site);
+      overrun = find_completion_queue_overrun(qp.send_cq, 0, qp.qpn, site);
+    }
+  }
+  tell(failure);
+  tell(full);
+  tell(overrun);
+}
+
+void Shadow::after_receive(const QueuePair* qp, const SharedQueue* srq, const base::CallSite& site) {
+  if (!wish_.has(Kind::queues)) {
+    return;
+  }
+  std::vector<std::optional<Finding>> found;
+  {
+    const base::LockGuard guard(mutex_);
+    if (qp != nullptr) {
+      found.push_back(find_post_after_failure(*qp, "receives", site));
+      found.push_back(find_completion_queue_overrun(qp->receive_cq, 0, qp->qpn, site));
+    } else {
+      queues_.each_of(*srq, [&](const QueuePair& one) {
+        found.push_back(find_completion_queue_overrun(one.receive_cq, srq->posted, one.qpn, site));
+      });
+    }
+  }
+  for (const auto& one : found) {
+    tell(one);
+  }
+}
+
+// --- Requests that are over
+
+Shadow::Owner Shadow::take_out(uint32_t number) {
+  Owner request = requests_.take_out(number);
+  if (request != nullptr) {
+    remote_.leave(*request);
+    count_out(*request);
+  }
+  return request;
+}
+
+void Shadow::drop(uint32_t number) {
+  const Owner request = take_out(number);
+  if (request == nullptr) {
+    return;
+  }
+  unpoison(*request);
+  KeptMemories::give_back(*request);
+  requests_.remember(*request);
+}
+
+void Shadow::drop_from(const std::vector<uint32_t>& numbers, size_t first) {
+  const base::LockGuard guard(mutex_);
+  for (size_t i = numbers.size(); i > first; --i) {
+    drop(numbers[i - 1]);
+  }
+}
+
+int Shadow::poll_cq(ibv_cq* cq, int count, ibv_wc* wc, const base::CallSite& site) {
+  const int got = calls_.poll_cq(cq, count, wc);
+  {
+    const base::LockGuard guard(mutex_);
+    if (CompletionQueue* const known = queues_.find(cq); known != nullptr) {
+      known->note_poll();
+    }
+  }
+  for (int i = 0; i < got; ++i) {
+    settle(wc[i], site);
+  }
+  return got;
+}
+
+void Shadow::settle(ibv_wc& wc, const base::CallSite& site) {
+  const auto number = number_of(wc.wr_id);
+  if (!number) {
+    return;
+  }
+  std::vector<Owner> over;
+  {
+    const base::LockGuard guard(mutex_);
+    const Request* const request = requests_.find(*number);
+    if (request == nullptr) {
+      wc.wr_id = requests_.old_id(*number);
+      return;
+    }
+    wc.wr_id = request->wr_id;
+    QueuePair* const qp = request->qp;
+    if (qp != nullptr) {
+      qp->note_outcome(wc.status, site);
+    }
+    if (request->use == Use::receive) {
+      over.push_back(take_out(*number));
+    } else {
+      for (const uint32_t one : qp->sends.done_with(*number)) {
+        over.push_back(take_out(one));
+      }
+    }
+    for (const Owner& one : over) {
+      if (one->kept != nullptr) {
+        one->kept->begin_use();
+      }
+    }
+  }
+  for (const Owner& one : over) {
+    finish(*one, wc, site);
+  }
+  const base::LockGuard guard(mutex_);
+  for (const Owner& one : over) {
+    if (one->kept != nullptr) {
+      one->kept->end_use();
+    }
+    KeptMemories::give_back(*one);
+  }
+}
+
+void Shadow::finish(Request& request, const ibv_wc& wc, const base::CallSite& site) {
+  if (request.met) {
+    tell(race_between_processes(request, *request.met, site));
+  }
+  if (request.is_forsaken) {
+    return;
+  }
+  const bool is_done = wc.status == IBV_WC_SUCCESS;
+  if (request.use == Use::send) {
+    tell(is_done ? find_changed_source(request, site) : std::nullopt);
+  } else if (request.kept != nullptr && !is_done) {
+    unpoison(request);
+  } else if (request.kept != nullptr) {
+    const bool is_written_by_peer = request.use == Use::receive && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+    tell(place(request, request.use == Use::read ? request.length : is_written_by_peer ? 0 : wc.byte_len, site));
+  }
+}
+
+}  // namespace ringbolt::sanitizer
