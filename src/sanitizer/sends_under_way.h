@@ -9,7 +9,7 @@
 namespace ringbolt::sanitizer {
 
 /// The sends of one queue pair that its program can't know to be done, in the order of their posts. One without a
-/// completion of its own is done when one behind it is (InfiniBand Architecture Specification 1.4, 10.8.6): until such
+/// completion of its own is done when one behind it is (InfiniBand Architecture Specification 1.4, 10.8.5): until such
 /// a completion was polled it counts. Under the lock of Shadow.
 class SendsUnderWay {
  public:

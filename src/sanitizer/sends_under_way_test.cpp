@@ -1,4 +1,4 @@
-// InfiniBand Architecture Specification 1.4, 10.8.6: a request without a completion is done when a later one of its
+// InfiniBand Architecture Specification 1.4, 10.8.5: a request without a completion is done when a later one of its
 // queue is.
 
 #include "sanitizer/sends_under_way.h"
