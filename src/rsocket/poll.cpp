@@ -135,6 +135,11 @@ base::Result<int> select_all(const DescriptorTable& table, int limit, fd_set* re
   if (!ready) {
     return ready;
   }
+  for (const pollfd& wait : waits) {
+    if ((wait.revents & POLLNVAL) != 0) {
+      return base::fail(EBADF);  // the sets stay as they are
+    }
+  }
   int count = 0;
   const auto answer = [&](fd_set* set, int asked, int meant) {
     if (set == nullptr) {
@@ -151,11 +156,6 @@ base::Result<int> select_all(const DescriptorTable& table, int limit, fd_set* re
   answer(readable, POLLIN, POLLIN | POLLHUP | POLLERR);
   answer(writable, POLLOUT, POLLOUT | POLLERR);
   answer(exceptional, POLLPRI, POLLPRI);
-  for (const pollfd& wait : waits) {
-    if ((wait.revents & POLLNVAL) != 0) {
-      return base::fail(EBADF);
-    }
-  }
   return count;
 }
 

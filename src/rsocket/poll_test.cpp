@@ -135,6 +135,18 @@ TEST_F(SelectTest, refuses_what_select_refuses) {
   EXPECT_EQ(select(902, &none_), -EBADF);
 }
 
+/// select(2): on error the sets are unmodified.
+TEST_F(SelectTest, leaves_the_sets_alone_where_it_refuses) {
+  third_->arrived = 1;
+  FD_SET(900, &in_);
+  FD_SET(901, &in_);  // nobody's
+  FD_SET(900, &out_);
+  EXPECT_EQ(select(902, &none_), -EBADF);
+  EXPECT_TRUE(FD_ISSET(900, &in_));
+  EXPECT_TRUE(FD_ISSET(901, &in_));
+  EXPECT_TRUE(FD_ISSET(900, &out_));
+}
+
 /// So many seconds are more than 64 bits of milliseconds have.
 TEST_F(SelectTest, with_an_endless_time_waits) {
   const timeval endless{LONG_MAX, 999'999};
