@@ -76,6 +76,15 @@ verbs::CmCalls fake_calls() {
   return calls;
 }
 
+/// No verb is called; but a library without functions is none.
+verbs::Calls no_verbs() {
+  verbs::Calls calls;
+  calls.get_device_list = [](int*) -> ibv_device** { return nullptr; };
+  calls.modify_qp = [](ibv_qp*, ibv_qp_attr*, int) { return 0; };
+  calls.dereg_mr = [](ibv_mr*) { return 0; };
+  return calls;
+}
+
 class CmEndpointTest : public testing::Test {
  protected:
   CmEndpointTest() { asked() = {}; }
@@ -96,7 +105,7 @@ class CmEndpointTest : public testing::Test {
     return {id, verbs::CloseCm(manager_)};
   }
 
-  const verbs::ConnectionManager manager_{"a fake", fake_calls(), verbs::Library("a fake", {})};
+  const verbs::ConnectionManager manager_{"a fake", fake_calls(), verbs::Library("a fake", no_verbs())};
 };
 
 TEST_F(CmEndpointTest, has_no_identifier_before_the_first_attempt) {
