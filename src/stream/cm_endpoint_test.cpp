@@ -41,6 +41,8 @@ verbs::CmCalls fake_calls() {
     ::close(channel->fd);
     delete channel;
   };
+  calls.get_cm_event = [](rdma_event_channel*, rdma_cm_event**) { return -1; };
+  calls.create_qp = [](rdma_cm_id*, ibv_pd*, ibv_qp_init_attr*) { return -1; };
   calls.create_id = [](rdma_event_channel*, rdma_cm_id** id, void*, rdma_port_space) {
     if (answer_to("create_id") != 0) {
       return -1;
