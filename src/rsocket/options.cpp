@@ -216,7 +216,9 @@ Result<void> put_option(const void* from, size_t bytes, void* value, socklen_t* 
   if (value == nullptr || length == nullptr) {
     return fail(EFAULT);
   }
-  std::memcpy(value, from, std::min<size_t>(bytes, *length));
+  if (bytes > 0) {  // else there may be no `from`: a route without paths
+    std::memcpy(value, from, std::min<size_t>(bytes, *length));
+  }
   *length = static_cast<socklen_t>(bytes);
   return {};
 }
