@@ -16,28 +16,35 @@ struct Address {
 
   /// What a program passed; nothing if it is too short or of another family.
   static std::optional<Address> from(const sockaddr* given, socklen_t length) {
-    Address address;
-    if (given == nullptr || length < sizeof(sa_family_t) || length > sizeof address.storage) {
+    sa_family_t family = AF_UNSPEC;
+    if (given == nullptr || length < sizeof family || length > sizeof(sockaddr_storage)) {
       return std::nullopt;
     }
-    std::memcpy(&address.storage, given, length);
-    return length >= address.length() && address.length() > 0 ? std::optional(address) : std::nullopt;
+    std::memcpy(&family, &given->sa_family, sizeof family);
+    const socklen_t needed = length_of(family);
+    return needed > 0 && length >= needed ? std::optional(from(*given)) : std::nullopt;
   }
+  /// Of a family that length_of() knows, as long as that says; else none. What has no meaning is 0: addresses are
+  /// compared byte by byte.
   static Address from(const sockaddr& known) {
     Address address;
-    address.storage.ss_family = known.sa_family;
-    std::memcpy(&address.storage, &known, address.length());
+    std::memcpy(&address.storage, &known, length_of(known.sa_family));
+    if (known.sa_family == AF_INET) {
+      auto& ipv4 = reinterpret_cast<sockaddr_in&>(address.storage);
+      std::memset(ipv4.sin_zero, 0, sizeof ipv4.sin_zero);
+    }
     return address;
+  }
+  static constexpr socklen_t length_of(int family) {
+    return family == AF_INET    ? socklen_t{sizeof(sockaddr_in)}
+           : family == AF_INET6 ? socklen_t{sizeof(sockaddr_in6)}
+                                : 0;
   }
 
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   int family() const { return storage.ss_family; }
-  socklen_t length() const {
-    return family() == AF_INET    ? socklen_t{sizeof(sockaddr_in)}
-           : family() == AF_INET6 ? socklen_t{sizeof(sockaddr_in6)}
-                                  : 0;
-  }
+  socklen_t length() const { return length_of(family()); }
 
   uint16_t port() const {
     return family() == AF_INET ? ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port)

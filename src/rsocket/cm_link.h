@@ -1,11 +1,17 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "base/result.h"
+#include "rsocket/address.h"
 #include "rsocket/verbs_objects.h"
 
 namespace ringbolt::rsocket {
 
-/// A connection manager's id with an event channel of its own that never blocks. Move-only.
+/// A connection manager's id with an event channel of its own that never blocks, and the calls on it: each answers 0 or
+/// an errno, and none waits. Move-only. Not thread-safe, but for what rdma_cm makes so.
+/// Source: rdma_cm(7).
 class CmLink {
  public:
   static base::Result<CmLink> create(rdma_port_space space);
@@ -17,6 +23,24 @@ class CmLink {
   int fd() const { return channel_->fd; }
   /// The next event; null if there is none now.
   CmEvent next() const;
+
+  Address local() const { return Address::from(*rdma_get_local_addr(id_.get())); }
+  Address peer() const { return Address::from(*rdma_get_peer_addr(id_.get())); }
+
+  int bind(const Address& address) const;
+  int listen(int backlog) const;
+  /// A flag of the id: RDMA_OPTION_ID_REUSEADDR, RDMA_OPTION_ID_AFONLY.
+  int set_flag(int option, int value) const;
+
+  // Steps of a connection. An event says how each has ended.
+  int resolve_address(const Address& to, int timeout_ms) const;
+  /// `chosen`: the paths to take instead, if the connection manager takes them.
+  int resolve_route(std::span<const ibv_path_data> chosen, int timeout_ms) const;
+  /// `data`: what the peer is told, with the request and with the answer to it.
+  int connect(std::span<const std::byte> data) const;
+  int accept(const rdma_conn_param& request, std::span<const std::byte> data) const;
+  void reject() const { rdma_reject(id_.get(), nullptr, 0); }
+  void disconnect() const { rdma_disconnect(id_.get()); }
 
  private:
   static base::Result<EventChannel> make_channel();

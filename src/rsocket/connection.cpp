@@ -19,18 +19,16 @@ constexpr int kBatch = 16;
 Connection::Connection(rdma_cm_id* id, const Settings& settings)
     : settings_(settings),
       endpoint_(id, settings_),
-      slots_(settings_.send_depth),
-      staging_(settings_.send_bytes),
-      ring_(settings_.receive_bytes / 2),
-      grants_(static_cast<uint16_t>(settings_.receive_depth)),
-      targets_(endpoint_.table().bytes(), settings_.iomap_entries) {}
+      out_(settings_, TargetTable(endpoint_.table().bytes(), settings_.iomap_entries)),
+      in_({endpoint_.ring().address(), endpoint_.ring().rkey(), settings_.receive_bytes},
+          static_cast<uint16_t>(settings_.receive_depth)) {}
 
 ConnectionData Connection::local_data() const {
   ConnectionData data;
   data.credits = static_cast<uint16_t>(settings_.receive_depth);
   data.iomap_entries = settings_.iomap_entries;
   data.targets = {endpoint_.table().address(), endpoint_.table().rkey(), kTargets};
-  data.ring = {endpoint_.ring().address(), endpoint_.ring().rkey(), ring_.half_bytes()};
+  data.ring = in_.first_half();
   return data;
 }
 
@@ -38,15 +36,8 @@ base::Result<void> Connection::join(const ConnectionData& peer) {
   if (peer.targets.length == 0) {
     return base::fail(EPROTO);
   }
-  swaps_ = peer.is_big_endian != kIsBigEndian;
-  peer_table_ = peer.targets;
-  next_peer_entry_ = 1 % peer.targets.length;
-  if (peer.has_iomap) {
-    peer_iomap_ = {peer.targets.address + uint64_t{peer.targets.length} * kTargetBytes, peer.targets.key,
-                   peer.iomap_entries};
-  }
-  credits_ = SendCredits(peer.credits);
-  targets_.begin(peer.ring);
+  peer_tables_ = PeerTables(peer);
+  out_.open(peer);
   has_joined_ = true;
   return {};
 }
@@ -94,19 +85,15 @@ void Connection::handle_receive(const ibv_wc& completion) {
 void Connection::handle_message(Immediate message, uint32_t written_bytes) {
   switch (message.op) {
     case Op::data:
-      grants_.arrived();
-      if (!ring_.arrived(message.value)) {
+      if (!in_.take_data(message.value)) {
         break_off(EPROTO);
       }
       break;
     case Op::credits:
-      credits_.grant(message.value);
-      if (written_bytes == kTargetBytes) {  // with the credits
-        targets_.take_written();
-      }
+      out_.take_grant(message.value, written_bytes == kTargetBytes);
       break;
     case Op::iomap_updated:
-      grants_.arrived();
+      in_.take_other();
       break;
     case Op::control:
       peer_disconnected_ = peer_disconnected_ || message.value == static_cast<uint32_t>(Control::disconnect);
@@ -117,13 +104,7 @@ void Connection::handle_message(Immediate message, uint32_t written_bytes) {
 }
 
 void Connection::handle_send(const ibv_wc& completion) {
-  const WorkId id = WorkId::parse(completion.wr_id);
-  if (id.kind == WorkKind::control) {
-    slots_.return_control();
-  } else {
-    slots_.return_data();
-    staging_.give_back(id.staged_bytes);
-  }
+  out_.give_back(WorkId::parse(completion.wr_id));
   if (completion.status != IBV_WC_SUCCESS) {
     break_off(ECONNRESET);
   }
@@ -137,32 +118,28 @@ void Connection::break_off(int error) {
 }
 
 void Connection::grant_if_due() {
-  if (has_joined_ && error_ == 0 && !peer_disconnected_ && slots_.has_control() &&
-      (ring_.has_free_half() || grants_.is_due())) {
-    grant();
+  if (!is_usable() || !out_.has_control() || !in_.is_grant_due()) {
+    return;
   }
-}
-
-void Connection::grant() {
+  const ReceiveWindow::Grant due = in_.take_grant();
   ibv_send_wr request{};
   ibv_sge piece{};
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   request.wr_id = WorkId{WorkKind::control, 0}.emit();
-  request.imm_data = Immediate{Op::credits, grants_.take_grant()}.emit_wire();
-  if (ring_.has_free_half()) {
-    const RemoteBlock half{endpoint_.ring().address() + ring_.offer(), endpoint_.ring().rkey(), ring_.half_bytes()};
-    const auto bytes = emit_target(half, swaps_);
+  request.imm_data = Immediate{Op::credits, due.limit}.emit_wire();
+  if (due.half) {
+    const auto bytes = emit_target(*due.half, peer_tables_.is_swapped());
     std::byte* place = endpoint_.control_place(control_number_++);
     std::memcpy(place, bytes.data(), bytes.size());
     piece = {reinterpret_cast<uint64_t>(place), static_cast<uint32_t>(bytes.size()), endpoint_.staging().lkey()};
+    const PeerTables::Place entry = peer_tables_.take_target();
     request.sg_list = &piece;
     request.num_sge = 1;
-    request.send_flags = flags_for(bytes.size() <= settings_.inline_bytes);
-    request.wr.rdma.remote_addr = peer_table_.address + next_peer_entry_ * kTargetBytes;
-    request.wr.rdma.rkey = peer_table_.key;
-    next_peer_entry_ = (next_peer_entry_ + 1) % peer_table_.length;
+    request.send_flags = out_.is_inline(piece.length) ? unsigned{IBV_SEND_INLINE} : 0U;
+    request.wr.rdma.remote_addr = entry.address;
+    request.wr.rdma.rkey = entry.key;
   }
-  slots_.take_control();
+  out_.take_control();
   post(request);
 }
 
@@ -174,23 +151,22 @@ void Connection::send_control(Control what) {
   }
   request.wr_id = WorkId{WorkKind::control, 0}.emit();
   request.imm_data = Immediate{Op::control, static_cast<uint32_t>(what)}.emit_wire();
-  slots_.take_control();
+  out_.take_control();
   post(request);
 }
 
 size_t Connection::receive(IoCursor& to, bool peek, base::Mutex& lock) {
   size_t done = 0;
-  while (to.left() > 0 && ring_.readable() > (peek ? done : 0)) {
-    const auto skip = static_cast<uint32_t>(peek ? done : 0);
-    const auto length = static_cast<uint32_t>(std::min<size_t>(to.left(), ring_.contiguous(skip)));
-    const std::byte* source = endpoint_.ring().data() + ring_.offset(skip);
+  while (to.left() > 0 && in_.readable() > (peek ? done : 0)) {
+    const auto [offset, length] = in_.next(static_cast<uint32_t>(peek ? done : 0), to.left());
+    const std::byte* source = endpoint_.ring().data() + offset;
     // Nobody else takes from the ring, and the peer does not write here before we offer it anew.
     {
       const base::Unlocked unlocked(lock);
       to.scatter(source, length);
     }
     if (!peek) {
-      ring_.consume(length);
+      in_.consume(length);
       grant_if_due();
     }
     done += length;

@@ -4,21 +4,20 @@
 
 #include "base/mutex.h"
 #include "rsocket/connection_data.h"
-#include "rsocket/credits.h"
 #include "rsocket/endpoint.h"
 #include "rsocket/immediate.h"
 #include "rsocket/io_cursor.h"
-#include "rsocket/receive_ring.h"
-#include "rsocket/staging_ring.h"
-#include "rsocket/target_table.h"
+#include "rsocket/peer_tables.h"
+#include "rsocket/receive_window.h"
+#include "rsocket/send_window.h"
 
 // Hot path: no allocation and no lock of its own per message.
 
 namespace ringbolt::rsocket {
 
-/// The data part of a connected stream: what goes out, what comes in, and the flow control of both. Knows nothing of
-/// waiting. Not thread-safe: its owner's lock guards it. Two calls let go of that lock while they copy, and rely on
-/// their owner that only one thread sends, and one receives, at a time.
+/// The data part of a connected stream: turns what SendWindow, ReceiveWindow and PeerTables decide into work requests,
+/// and tells them what completed. Knows nothing of waiting. Not thread-safe: its owner's lock guards it. Two calls let
+/// go of that lock while they copy, and rely on their owner that only one thread sends, and one receives, at a time.
 class Connection {
  public:
   /// Makes the verbs objects on `id`, which outlives this. Throws base::Error.
@@ -43,24 +42,24 @@ class Connection {
 
   /// Whether a message of `wanted` bytes can go now, or of as many as the peer and our buffer take at a time. Waiting
   /// for room for all of them keeps a full buffer from being passed on in crumbs.
-  bool can_send(size_t wanted) const;
-  bool can_send_direct(size_t wanted) const;
+  bool can_send(size_t wanted) const { return is_usable() && out_.has_room_for_message(wanted); }
+  bool can_send_direct(size_t wanted) const { return is_usable() && out_.has_room_for(wanted); }
   /// Everything that was sent has reached the peer's memory.
-  bool is_idle() const { return slots_.is_idle(); }
-  uint32_t readable() const { return ring_.readable(); }
+  bool is_idle() const { return out_.is_idle(); }
+  uint32_t readable() const { return in_.readable(); }
 
   /// Sends a message of the next bytes of `from`, at most `at_most`. Precondition: can_send(that). Returns how many.
   uint32_t send(IoCursor& from, uint32_t at_most, base::Mutex& lock) RINGBOLT_REQUIRES(lock);
   /// Writes the next bytes of `from`, at most `at_most`, to the peer's mapping at `offset`; the peer gets no message.
   /// Precondition: can_send_direct(that). Returns how many; 0: the peer has no such mapping.
   uint32_t send_direct(IoCursor& from, uint64_t offset, uint32_t at_most, base::Mutex& lock) RINGBOLT_REQUIRES(lock);
-  bool can_send_mapping() const;
+  bool can_send_mapping() const { return is_usable() && out_.has_room_for_mapping(); }
   /// Makes known a mapping of ours as entry `index` of the peer's table. Precondition: can_send_mapping().
   void send_mapping(uint32_t index, uint64_t offset, const RemoteBlock& block);
   /// How many mappings the peer can keep.
-  uint32_t peer_mappings() const { return peer_iomap_.length; }
+  uint32_t peer_mappings() const { return peer_tables_.iomap_entries(); }
 
-  bool can_send_control() const { return slots_.has_control(); }
+  bool can_send_control() const { return out_.has_control(); }
   /// Precondition: can_send_control().
   void send_control(Control what);
 
@@ -75,29 +74,20 @@ class Connection {
   void handle_send(const ibv_wc& completion);
   void handle_message(Immediate message, uint32_t written_bytes);
   void break_off(int error);
-  void grant();
   void grant_if_due();
   bool is_usable() const { return has_joined_ && error_ == 0 && !peer_disconnected_; }
-  uint32_t piece_bytes(size_t wanted) const;
+  void write(Immediate message, const RemoteBlock& target, ibv_sge& piece, uint32_t staged_bytes, ibv_wr_opcode opcode);
   uint32_t stage(IoCursor& from, uint32_t length, ibv_sge& piece, base::Mutex& lock) RINGBOLT_REQUIRES(lock);
-  static unsigned flags_for(bool is_inline) { return is_inline ? unsigned{IBV_SEND_INLINE} : 0U; }
   void post(ibv_send_wr& request);
 
   Settings settings_;
   Endpoint endpoint_;
-  SendSlots slots_;
-  StagingRing staging_;
-  ReceiveRing ring_;
-  ReceiveCredits grants_;
-  SendCredits credits_;
-  TargetTable targets_;
-  RemoteBlock peer_table_;
-  RemoteBlock peer_iomap_;
-  uint32_t next_peer_entry_ = 1;
+  SendWindow out_;
+  ReceiveWindow in_;
+  PeerTables peer_tables_;
   uint32_t control_number_ = 0;
   uint32_t receives_to_post_ = 0;
   int error_ = 0;
-  bool swaps_ = false;  ///< the peer has the other byte order
   bool has_joined_ = false;
   bool heard_ = false;
   bool peer_shut_down_ = false;

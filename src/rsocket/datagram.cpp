@@ -8,8 +8,6 @@
 namespace ringbolt::rsocket {
 namespace {
 
-/// Datagrams that nobody has read: those beyond this are dropped, as a full socket buffer drops them.
-constexpr size_t kMostUnread = 512;
 /// Peers that a socket remembers. A new one beyond this is not answered: whoever makes up addresses gains nothing.
 constexpr size_t kMostPeers = 4096;
 
@@ -55,7 +53,7 @@ Status Datagram::shut_down(int) {
 void Datagram::close() {
   const base::LockGuard lock(lock_);
   is_closed_ = true;
-  watchers_.ring();
+  wake_all();
 }
 
 base::Result<Address> Datagram::own_name() {
@@ -85,11 +83,6 @@ Status Datagram::get_option(int level, int name, void* value, socklen_t* length)
     return options_.get(level, name, value, length);
   }
   return ::getsockopt(udp_.get(), level, name, value, length) == 0 ? Status{} : base::fail(errno);
-}
-
-Status Datagram::set_file_flags(int flags) {
-  file_flags_ = flags;
-  return {};
 }
 
 /// The address of ours that is the way to `remote`, with our port.
@@ -182,8 +175,8 @@ void Datagram::take_greeting(const Address& from, std::span<const std::byte> dat
 
 void Datagram::deliver(const Address& from, std::span<const std::byte> bytes) {
   const bool is_strange = connected_ && (*connected_ < from || from < *connected_);
-  if (!is_strange && received_.size() < kMostUnread) {
-    received_.push_back({from, {bytes.begin(), bytes.end()}});
+  if (!is_strange) {
+    received_.add(from, bytes);
   }
 }
 
@@ -205,7 +198,7 @@ void Datagram::progress() {
     }) || any;
   }
   if (any) {
-    watchers_.ring();
+    wake_all();
   }
 }
 
@@ -214,7 +207,7 @@ bool Datagram::has_slots() const {
 }
 
 short Datagram::events_now(short events) const {
-  int now = received_.empty() ? 0 : POLLIN | POLLRDNORM;
+  int now = received_.is_empty() ? 0 : POLLIN | POLLRDNORM;
   now |= has_slots() ? POLLOUT | POLLWRNORM : 0;
   return static_cast<short>(is_closed_ ? POLLHUP : now & events);
 }
@@ -238,32 +231,6 @@ void Datagram::take_events() {
   for (const auto& link : links_) {
     link->take_events();
   }
-}
-
-short Datagram::poll(short events) {
-  const base::LockGuard lock(lock_);
-  progress();
-  return events_now(events);
-}
-
-short Datagram::begin_sleep(short events, Sleeper& sleeper, std::vector<pollfd>& waits) {
-  const base::LockGuard lock(lock_);
-  do {
-    progress();
-    const short now = events_now(events);
-    if (now != 0) {
-      return now;
-    }
-  } while (arm());
-  watchers_.add(sleeper);
-  add_waits(waits);
-  return 0;
-}
-
-void Datagram::end_sleep(Sleeper& sleeper) {
-  const base::LockGuard lock(lock_);
-  watchers_.remove(sleeper);
-  take_events();
 }
 
 }  // namespace ringbolt::rsocket

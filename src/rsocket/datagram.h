@@ -1,24 +1,21 @@
 #pragma once
 
-#include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
 
-#include "base/mutex.h"
 #include "base/unique_fd.h"
+#include "rsocket/blocking_socket.h"
 #include "rsocket/datagram_link.h"
 #include "rsocket/datagram_path.h"
 #include "rsocket/options.h"
-#include "rsocket/socket.h"
+#include "rsocket/unread_datagrams.h"
 
 namespace ringbolt::rsocket {
 
 /// A datagram socket: a UDP socket, by which two ends learn each other's queue pairs (the first datagrams go that way),
-/// and a UD queue pair per address of this host that it talks through. No thread behind it: each call takes along what
-/// has come in. Unreliable, as datagrams are. Thread-safe.
-class Datagram final : public Socket {
+/// and a UD queue pair per address of this host that it talks through. Unreliable, as datagrams are. Thread-safe.
+class Datagram final : public BlockingSocket {
  public:
   static base::Result<std::shared_ptr<Socket>> create(int family);
 
@@ -35,11 +32,6 @@ class Datagram final : public Socket {
   base::Result<Address> own_name() override;
   Status set_option(int level, int name, const void* value, socklen_t length) override;
   Status get_option(int level, int name, void* value, socklen_t* length) override;
-  int file_flags() const override { return file_flags_.load(); }
-  Status set_file_flags(int flags) override;
-  short poll(short events) override;
-  short begin_sleep(short events, Sleeper& sleeper, std::vector<pollfd>& waits) override;
-  void end_sleep(Sleeper& sleeper) override;
 
  private:
   /// Somebody we talk to. Without a handle, his queue pair is not known yet, and UDP serves.
@@ -47,10 +39,6 @@ class Datagram final : public Socket {
     DatagramLink* link = nullptr;
     AddressHandle handle;
     uint32_t qpn = 0;
-  };
-  struct Message {
-    Address from;
-    std::vector<std::byte> bytes;
   };
 
   Datagram(base::UniqueFd udp, int family) : udp_(std::move(udp)), family_(family) {
@@ -63,27 +51,26 @@ class Datagram final : public Socket {
   int greet(const Address& to, const Peer& peer, GreetingHeader::Op op, IoCursor* bytes) RINGBOLT_REQUIRES(lock_);
   void take_greeting(const Address& from, std::span<const std::byte> datagram) RINGBOLT_REQUIRES(lock_);
   void deliver(const Address& from, std::span<const std::byte> bytes) RINGBOLT_REQUIRES(lock_);
-  void progress() RINGBOLT_REQUIRES(lock_);
-  short events_now(short events) const RINGBOLT_REQUIRES(lock_);
   bool has_slots() const RINGBOLT_REQUIRES(lock_);
-  bool arm() RINGBOLT_REQUIRES(lock_);
-  void add_waits(std::vector<pollfd>& waits) const RINGBOLT_REQUIRES(lock_);
-  void take_events() RINGBOLT_REQUIRES(lock_);
+  /// As BlockingSocket::wait(); close() ends it with EBADF.
   template <class Done>
-  Status wait(const Deadline& deadline, Done done) RINGBOLT_REQUIRES(lock_);
-  Deadline deadline_of(const timeval& timeout, int flags) const RINGBOLT_REQUIRES(lock_);
+  Status wait_while_open(const timeval& timeout, int flags, Done done) RINGBOLT_REQUIRES(lock_);
+
+  // What BlockingSocket asks for.
+  void progress() override RINGBOLT_REQUIRES(lock_);
+  short events_now(short events) const override RINGBOLT_REQUIRES(lock_);
+  bool arm() override RINGBOLT_REQUIRES(lock_);
+  void add_waits(std::vector<pollfd>& waits) const override RINGBOLT_REQUIRES(lock_);
+  void take_events() override RINGBOLT_REQUIRES(lock_);
 
   base::UniqueFd udp_;
   const int family_;
-  base::Mutex lock_;
-  std::atomic<int> file_flags_{0};
   Options options_ RINGBOLT_GUARDED_BY(lock_);
   bool is_closed_ RINGBOLT_GUARDED_BY(lock_) = false;
   std::unique_ptr<Address> connected_ RINGBOLT_GUARDED_BY(lock_);
   std::vector<std::unique_ptr<DatagramLink>> links_ RINGBOLT_GUARDED_BY(lock_);
   std::map<Address, Peer> peers_ RINGBOLT_GUARDED_BY(lock_);
-  std::deque<Message> received_ RINGBOLT_GUARDED_BY(lock_);
-  WatchList watchers_ RINGBOLT_GUARDED_BY(lock_);
+  UnreadDatagrams received_ RINGBOLT_GUARDED_BY(lock_);
 };
 
 }  // namespace ringbolt::rsocket

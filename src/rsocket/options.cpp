@@ -16,6 +16,9 @@ namespace {
 using base::fail;
 using base::Result;
 
+/// How long closing waits if SO_LINGER says nothing.
+constexpr uint64_t kLingerNs = 60'000'000'000;
+
 /// A value that a program passed as bytes.
 template <class T>
 std::optional<T> value_of(const void* value, socklen_t length) {
@@ -68,6 +71,11 @@ Result<void> store_buffer(uint32_t& place, const void* value, socklen_t length, 
 }
 
 }  // namespace
+
+Deadline Options::linger_deadline() const {
+  const auto seconds = static_cast<uint64_t>(std::max(linger_time.l_linger, 0));
+  return Deadline::in_ns(linger_time.l_onoff != 0 ? seconds * 1'000'000'000U : kLingerNs);
+}
 
 Result<void> Options::set(int level, int name, const void* value, socklen_t length, bool is_fixed) {
   switch (level) {
@@ -208,7 +216,9 @@ Result<void> put_option(const void* from, size_t bytes, void* value, socklen_t* 
   if (value == nullptr || length == nullptr) {
     return fail(EFAULT);
   }
-  std::memcpy(value, from, std::min<size_t>(bytes, *length));
+  if (bytes > 0) {  // else there may be no `from`: a route without paths
+    std::memcpy(value, from, std::min<size_t>(bytes, *length));
+  }
   *length = static_cast<socklen_t>(bytes);
   return {};
 }

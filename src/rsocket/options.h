@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "rsocket/deadline.h"
 #include "rsocket/settings.h"
 
 namespace ringbolt::rsocket {
@@ -27,6 +28,9 @@ struct Options {
   int no_delay = 0;
   int ipv6_only = 0;
   std::vector<ibv_path_data> route;  ///< RDMA_ROUTE: the path that the program chose; empty: ours
+
+  /// How long closing waits, from here on, for a peer that lives but does not take what was sent.
+  Deadline linger_deadline() const;
 
   /// `is_fixed`: the socket is connecting or connected, and its buffers and queues have their sizes. Errors as
   /// setsockopt: EINVAL for a value, ENOPROTOOPT for an option that does not exist.

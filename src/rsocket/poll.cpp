@@ -1,6 +1,5 @@
 #include "rsocket/poll.h"
 
-#include <limits>
 #include <span>
 
 #include "rsocket/settings.h"
@@ -88,24 +87,10 @@ class Waiting {
   bool has_plain_ = false;
 };
 
-int timeout_of(const timeval* timeout) {
-  if (timeout == nullptr) {
-    return -1;
-  }
-  constexpr int64_t kMost = std::numeric_limits<int>::max();
-  const int64_t ms = int64_t{timeout->tv_sec} * 1000 + (timeout->tv_usec + 999) / 1000;
-  return static_cast<int>(std::min(ms, kMost));
-}
-
-}  // namespace
-
-base::Result<int> poll_all(const DescriptorTable& table, pollfd* waits, nfds_t count, int timeout_ms) {
-  if (waits == nullptr && count > 0) {
-    return base::fail(EFAULT);
-  }
-  const Deadline deadline = Deadline::in_ms(timeout_ms);
+/// As poll(), until `deadline`.
+base::Result<int> poll_until(const DescriptorTable& table, std::span<pollfd> waits, const Deadline& deadline) {
   const uint64_t spin_until_ns = base::now_ns() + default_spin_ns();
-  Waiting waiting(table, {waits, count});
+  Waiting waiting(table, waits);
   Sleeper& sleeper = Sleeper::of_this_thread();
   for (;;) {
     const auto ready = waiting.look();
@@ -120,6 +105,15 @@ base::Result<int> poll_all(const DescriptorTable& table, pollfd* waits, nfds_t c
       return base::fail(slept.error().value);
     }
   }
+}
+
+}  // namespace
+
+base::Result<int> poll_all(const DescriptorTable& table, pollfd* waits, nfds_t count, int timeout_ms) {
+  if (waits == nullptr && count > 0) {
+    return base::fail(EFAULT);
+  }
+  return poll_until(table, {waits, count}, Deadline::in_ms(timeout_ms));
 }
 
 base::Result<int> select_all(const DescriptorTable& table, int limit, fd_set* readable, fd_set* writable,
@@ -137,9 +131,14 @@ base::Result<int> select_all(const DescriptorTable& table, int limit, fd_set* re
       waits.push_back({fd, static_cast<short>(events), 0});
     }
   }
-  const auto ready = poll_all(table, waits.data(), waits.size(), timeout_of(timeout));
+  const auto ready = poll_until(table, waits, Deadline::of_select(timeout));
   if (!ready) {
     return ready;
+  }
+  for (const pollfd& wait : waits) {
+    if ((wait.revents & POLLNVAL) != 0) {
+      return base::fail(EBADF);  // the sets stay as they are
+    }
   }
   int count = 0;
   const auto answer = [&](fd_set* set, int asked, int meant) {
@@ -157,11 +156,6 @@ base::Result<int> select_all(const DescriptorTable& table, int limit, fd_set* re
   answer(readable, POLLIN, POLLIN | POLLHUP | POLLERR);
   answer(writable, POLLOUT, POLLOUT | POLLERR);
   answer(exceptional, POLLPRI, POLLPRI);
-  for (const pollfd& wait : waits) {
-    if ((wait.revents & POLLNVAL) != 0) {
-      return base::fail(EBADF);
-    }
-  }
   return count;
 }
 

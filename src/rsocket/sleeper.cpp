@@ -3,16 +3,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 namespace ringbolt::rsocket {
-
-int Deadline::sleep_ms() const {
-  const uint64_t now = base::now_ns();
-  const uint64_t left = at_ns_ <= now ? 0 : at_ns_ - now;
-  return static_cast<int>((std::min(left, kMaxSleepNs) + 999'999) / 1'000'000);
-}
 
 Sleeper::Sleeper() : bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 

@@ -1,14 +1,23 @@
 #include "rsocket/stream.h"
 
-#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <new>
+#include <utility>
+
+#include "rsocket/piece_size.h"
+#include "rsocket/stream_facts.h"
 
 namespace ringbolt::rsocket {
 namespace {
 
 /// Polls that found nothing between two looks at the event channel, which costs a system call.
 constexpr unsigned kPollsPerLook = 256;
-/// How long closing waits for a peer that lives but does not take what was sent, if SO_LINGER says nothing.
-constexpr uint64_t kLingerNs = 60'000'000'000;
+/// How long closing waits for a connection whose last message of the set-up is still under way.
+constexpr uint64_t kSetUpNs = 5'000'000'000;
+
+Status status_of(int error) { return error == 0 ? Status{} : base::fail(error); }
 
 }  // namespace
 
@@ -24,58 +33,228 @@ base::Result<std::shared_ptr<Socket>> Stream::create(int family) {
 
 Stream::~Stream() = default;
 
-Status Stream::set_file_flags(int flags) {
-  file_flags_ = flags;
+Status Stream::bind(const Address& address) {
+  const base::LockGuard lock(lock_);
+  int error = state_.objection_to_bind();
+  error = error == 0 ? link_.bind(address) : error;
+  if (error == 0) {
+    state_.enter(Phase::bound);
+  }
+  return status_of(error);
+}
+
+Status Stream::listen(int backlog) {
+  const base::LockGuard lock(lock_);
+  if (state_.is(Phase::listening)) {
+    return {};
+  }
+  int error = state_.objection_to_listen();
+  error = error == 0 ? link_.listen(backlog) : error;
+  if (error == 0) {
+    state_.enter(Phase::listening);
+  }
+  return status_of(error);
+}
+
+Status Stream::connect(const Address& address) {
+  const base::LockGuard lock(lock_);
+  const int objection = state_.objection_to_connect();
+  if (objection != 0) {
+    return base::fail(state_.is(Phase::failed) ? state_.report(objection) : objection);
+  }
+  peer_ = address;
+  steps_.begin();
+  resolve_address();
+  const auto status = await_connected(deadline_of(options_.send_timeout, 0));
+  if (!status && status.error().value == EAGAIN) {
+    return base::fail(EINPROGRESS);
+  }
+  return status;
+}
+
+Status Stream::await_connected(const Deadline& deadline) {
+  if (state_.phase() < Phase::resolving_address) {
+    return base::fail(ENOTCONN);
+  }
+  if (state_.is_opening()) {
+    const auto status = wait(deadline, [this]() RINGBOLT_REQUIRES(lock_) { return !state_.is_opening(); });
+    if (!status) {
+      return status;
+    }
+    if (state_.is(Phase::failed)) {
+      return base::fail(state_.report(state_.error()));
+    }
+  }
+  if (!connection_.has_value()) {
+    return base::fail(state_.is(Phase::failed) ? state_.report(state_.error()) : ENOTCONN);
+  }
   return {};
 }
 
-base::Result<Address> Stream::peer_name() {
+void Stream::resolve_address() {
+  state_.enter(Phase::resolving_address);
+  const int error = link_.resolve_address(peer_, steps_.begin_attempt_ms());
+  if (error != 0) {
+    fail(error);
+  }
+}
+
+void Stream::resolve_route() {
+  state_.enter(Phase::resolving_route);
+  const int error = link_.resolve_route(options_.route, steps_.begin_attempt_ms());
+  if (error != 0) {
+    fail(error);
+  }
+}
+
+Status Stream::make_connection() {
+  try {
+    connection_.emplace(link_.id(), options_.settings);
+  } catch (const base::Error& error) {
+    return base::fail(error.errno_value());
+  } catch (const std::bad_alloc&) {
+    return base::fail(ENOMEM);
+  }
+  options_.settings = connection_->settings();
+  keepalive_.restart(base::now_ns());
+  return {};
+}
+
+void Stream::request_connection() {
+  const auto made = make_connection();
+  if (!made) {
+    fail(made.error().value);
+    return;
+  }
+  state_.enter(Phase::connecting);
+  const int error = link_.connect(connection_->local_data().emit());
+  if (error != 0) {
+    fail(error);
+  }
+}
+
+/// Never waits for the peer's last word, so that one thread can connect to itself: the new socket does, when it is
+/// used.
+base::Result<std::shared_ptr<Socket>> Stream::accept() {
+  std::optional<Request> request;
+  Options options;
+  {
+    const base::LockGuard lock(lock_);
+    if (!state_.is(Phase::listening)) {
+      return base::fail(EINVAL);
+    }
+    const auto status = wait(deadline_of(options_.receive_timeout, 0), [this]() RINGBOLT_REQUIRES(lock_) {
+      return !requests_.is_empty() || !state_.is(Phase::listening);
+    });
+    if (!status) {
+      return base::fail(status.error().value);
+    }
+    if (requests_.is_empty()) {
+      return base::fail(state_.is(Phase::failed) ? state_.error() : EINVAL);
+    }
+    request.emplace(requests_.pop());
+    options = options_;
+  }
+  options.route.clear();
+  const int family = request->link.peer().family();
+  const std::shared_ptr<Stream> made(new Stream(std::move(request->link), family, options));
+  const auto accepted = made->become_accepted(*request);
+  if (!accepted) {
+    return base::fail(accepted.error().value);  // destroying the id rejects the request
+  }
+  return std::shared_ptr<Socket>(made);
+}
+
+/// `request`: without its link, which is ours.
+Status Stream::become_accepted(const Request& request) {
   const base::LockGuard lock(lock_);
-  if (phase_ < Phase::accepting || peer_.length() == 0) {
-    return base::fail(ENOTCONN);
+  peer_ = link_.peer();
+  auto status = make_connection();
+  if (status) {
+    status = connection_->join(request.peer);
   }
-  return peer_;
-}
-
-base::Result<Address> Stream::own_name() {
-  const base::LockGuard lock(lock_);
-  Address own = Address::from(*rdma_get_local_addr(link_.id()));
-  if (own.length() == 0) {
-    own.storage.ss_family = static_cast<sa_family_t>(family_);
+  if (!status) {
+    return status;
   }
-  return own;
-}
-
-bool Stream::is_nonblocking(int flags) const {
-  return (flags & MSG_DONTWAIT) != 0 || (file_flags_.load() & O_NONBLOCK) != 0;
-}
-
-Deadline Stream::deadline_of(const timeval& timeout, int flags) const {
-  if (is_nonblocking(flags)) {
-    return Deadline::in_ns(0);
+  const int error = link_.accept(request.param, connection_->local_data().emit());
+  if (error == 0) {
+    state_.enter(Phase::accepting);
   }
-  const uint64_t ns =
-      static_cast<uint64_t>(timeout.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(timeout.tv_usec) * 1000U;
-  return ns == 0 ? Deadline::never() : Deadline::in_ns(ns);
+  return status_of(error);
 }
 
-Deadline Stream::linger_deadline() const {
-  const linger& asked = options_.linger_time;
-  const auto seconds = static_cast<uint64_t>(std::max(asked.l_linger, 0));
-  return Deadline::in_ns(asked.l_onoff != 0 ? seconds * 1'000'000'000U : kLingerNs);
+void Stream::handle_events() {
+  while (CmEvent event = link_.next()) {
+    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+      requests_.take(std::move(event), state_.is(Phase::listening));
+    } else {
+      handle_event(*event);
+    }
+  }
+}
+
+void Stream::handle_event(const rdma_cm_event& event) {
+  using Next = OpeningSteps::Next;
+  switch (steps_.after(event.event, event.status, state_.phase())) {
+    case Next::nothing:
+      break;
+    case Next::resolve_address:
+      resolve_address();
+      break;
+    case Next::resolve_route:
+      resolve_route();
+      break;
+    case Next::request_connection:
+      request_connection();
+      break;
+    case Next::be_established:
+      handle_established(event);
+      break;
+    case Next::fail:
+      fail(error_of(event));
+      break;
+    case Next::be_disconnected:
+      handle_disconnected();
+      break;
+  }
+}
+
+void Stream::handle_established(const rdma_cm_event& event) {
+  if (state_.is(Phase::connecting)) {
+    const rdma_conn_param& told = event.param.conn;
+    const auto* bytes = static_cast<const std::byte*>(told.private_data);
+    const auto peer = ConnectionData::parse({bytes, bytes == nullptr ? size_t{0} : told.private_data_len});
+    const auto joined = peer ? connection_->join(*peer) : base::fail(peer.error().value);
+    if (!joined) {
+      link_.disconnect();
+      fail(joined.error().value);
+      return;
+    }
+  }
+  if (state_.is_opening()) {
+    state_.enter(Phase::connected);
+    wake_all();
+  }
+}
+
+/// The peer, or whoever cleans up behind it, has ended the connection. A peer that ends in order has said so before, in
+/// the stream, so that nothing can be cut off without notice.
+void Stream::handle_disconnected() {
+  if (has_data_part()) {
+    connection_->progress();
+    note_peer();
+  }
+  link_.disconnect();
+  fail(ECONNRESET);
 }
 
 void Stream::fail(int error) {
-  if (phase_ != Phase::failed && phase_ != Phase::closed) {
-    phase_ = Phase::failed;
-    error_ = error;
-    unreported_error_ = error;
-  }
-  watchers_.ring();
+  state_.fail(error);
+  wake_all();
 }
 
 void Stream::progress() {
-  if (is_opening() || phase_ == Phase::listening) {
+  if (state_.is_opening() || state_.is(Phase::listening)) {
     handle_events();
   }
   if (!has_data_part()) {
@@ -83,7 +262,7 @@ void Stream::progress() {
   }
   if (connection_->progress()) {
     note_peer();
-    watchers_.ring();
+    wake_all();
     idle_polls_ = 0;
   } else if (++idle_polls_ % kPollsPerLook == 0) {
     handle_events();
@@ -96,57 +275,39 @@ void Stream::progress() {
 /// Draws the conclusions of what the peer has sent.
 void Stream::note_peer() {
   if (options_.keepalive != 0) {
-    heard_at_ns_ = base::now_ns();
+    keepalive_.restart(base::now_ns());
   }
   // Data may overtake the last message of the connection's set-up, and is as good.
-  if (phase_ == Phase::accepting && connection_->has_heard_from_peer()) {
-    phase_ = Phase::connected;
+  if (state_.is(Phase::accepting) && connection_->has_heard_from_peer()) {
+    state_.enter(Phase::connected);
   }
   if (connection_->peer_has_shut_down()) {
-    may_read_ = false;
+    directions_.peer_finished();
   }
-  const bool both_finished = connection_->peer_has_shut_down() && has_said_goodbye_;
-  if (phase_ == Phase::connected && (connection_->peer_has_disconnected() || both_finished)) {
-    phase_ = Phase::closed;
+  const bool both_finished = connection_->peer_has_shut_down() && directions_.has_said_goodbye();
+  if (state_.is(Phase::connected) && (connection_->peer_has_disconnected() || both_finished)) {
+    state_.enter(Phase::closed);
   }
 }
 
 /// A peer that vanished says nothing: a WRITE of no bytes finds out. Done by whoever waits.
 void Stream::keep_alive() {
-  if (options_.keepalive == 0 || phase_ != Phase::connected) {
+  if (options_.keepalive == 0 || !state_.is(Phase::connected)) {
     return;
   }
   const uint64_t now_ns = base::now_ns();
-  const auto idle_ns = static_cast<uint64_t>(options_.keepalive_idle_s) * 1'000'000'000U;
-  if (now_ns - heard_at_ns_ >= idle_ns && connection_->can_send_control()) {
+  if (keepalive_.is_due(now_ns, options_.keepalive_idle_s) && connection_->can_send_control()) {
     connection_->send_control(Control::keepalive);
-    heard_at_ns_ = now_ns;
+    keepalive_.restart(now_ns);
   }
 }
 
 short Stream::events_now(short events) const {
-  constexpr int kIn = POLLIN | POLLRDNORM;
-  constexpr int kOut = POLLOUT | POLLWRNORM;
-  int now = 0;
-  const bool has_data = connection_.has_value() && connection_->readable() > 0;
-  switch (phase_) {
-    case Phase::listening:
-      now = requests_.empty() ? 0 : kIn;
-      break;
-    case Phase::connected:
-      now |= has_data || !may_read_ ? kIn : 0;
-      now |= may_write_ && connection_->can_send(kFirstPieceBytes) ? kOut : 0;
-      now |= may_read_ ? 0 : POLLRDHUP;
-      break;
-    case Phase::closed:
-      // While there is something to read, programs that take a hang-up for the end would lose it.
-      return static_cast<short>(has_data ? events & kIn : (events & (kIn | POLLRDHUP)) | POLLHUP);
-    case Phase::failed:
-      return static_cast<short>(has_data ? events & kIn : (events & (kIn | kOut)) | POLLERR);
-    default:
-      break;
-  }
-  return static_cast<short>(now & events);
+  PollFacts facts;
+  facts.has_data = connection_.has_value() && connection_->readable() > 0;
+  facts.has_room = state_.is(Phase::connected) && connection_->can_send(PieceSize::kFirstBytes);
+  facts.has_request = !requests_.is_empty();
+  return poll_events(state_, directions_, facts, events);
 }
 
 void Stream::add_waits(std::vector<pollfd>& waits) const {
@@ -161,9 +322,9 @@ void Stream::take_events() {
     is_armed_ = false;
   }
   handle_events();
+  keep_alive();
 }
 
-/// Whether the completion queue was not armed, and is now.
 bool Stream::arm() {
   if (is_armed_ || !has_data_part()) {
     return false;
@@ -176,31 +337,114 @@ bool Stream::arm() {
   return true;
 }
 
-short Stream::poll(short events) {
+Status Stream::shut_down(int how) {
+  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) {
+    return base::fail(EINVAL);
+  }
   const base::LockGuard lock(lock_);
-  progress();
-  return events_now(events);
+  const Deadline deadline = options_.linger_deadline();
+  const auto status = await_connected(deadline);
+  if (!status || !state_.is(Phase::connected)) {
+    return status;
+  }
+  const auto what = directions_.shut(how);
+  wake_all();
+  return what ? say_goodbye(*what, deadline) : Status{};
 }
 
-short Stream::begin_sleep(short events, Sleeper& sleeper, std::vector<pollfd>& waits) {
+/// Tells the peer, and waits until that and all before it has arrived. A signal does not end this: a program that calls
+/// close() again would close somebody else's socket.
+Status Stream::say_goodbye(Control what, const Deadline& deadline) {
+  const auto is_over = [this]() RINGBOLT_REQUIRES(lock_) { return !state_.is(Phase::connected); };
+  const auto status = wait_through_signals(
+      deadline, [&]() RINGBOLT_REQUIRES(lock_) { return connection_->can_send_control() || is_over(); });
+  if (!status || is_over()) {
+    return status;
+  }
+  connection_->send_control(what);
+  directions_.said_goodbye();
+  const auto arrived = await_arrival(deadline);
+  if (arrived && what == Control::disconnect && state_.is(Phase::connected)) {
+    state_.enter(Phase::closed);
+    wake_all();
+  }
+  return arrived;
+}
+
+/// Waits until everything sent has reached the peer's memory, or nobody is there to take it.
+Status Stream::await_arrival(const Deadline& deadline) {
+  return wait_through_signals(deadline, [this]() RINGBOLT_REQUIRES(lock_) {
+    return connection_->is_idle() || state_.is(Phase::failed) || connection_->peer_has_disconnected();
+  });
+}
+
+void Stream::close() {
   const base::LockGuard lock(lock_);
-  do {
-    progress();
-    const short now = events_now(events);
-    if (now != 0) {
-      return now;
+  if (state_.is(Phase::accepting)) {
+    (void)await_connected(Deadline::in_ns(kSetUpNs));
+  }
+  const Deadline deadline = options_.linger_deadline();
+  if (state_.is(Phase::connected)) {
+    directions_.shut(SHUT_RDWR);
+    (void)say_goodbye(Control::disconnect, deadline);
+  }
+  if (state_.is(Phase::closed) && connection_.has_value()) {
+    (void)await_arrival(deadline);
+  }
+  requests_.clear();
+  if (has_data_part()) {
+    link_.disconnect();
+  }
+  state_.enter(Phase::closed);
+  wake_all();
+}
+
+base::Result<Address> Stream::peer_name() {
+  const base::LockGuard lock(lock_);
+  if (!state_.may_have_data() || peer_.length() == 0) {
+    return base::fail(ENOTCONN);
+  }
+  return peer_;
+}
+
+base::Result<Address> Stream::own_name() {
+  const base::LockGuard lock(lock_);
+  Address own = link_.local();
+  if (own.length() == 0) {
+    own.storage.ss_family = static_cast<sa_family_t>(family_);
+  }
+  return own;
+}
+
+Status Stream::set_option(int level, int name, const void* value, socklen_t length) {
+  const base::LockGuard lock(lock_);
+  const auto status = options_.set(level, name, value, length, state_.phase() >= Phase::resolving_address);
+  if (!status) {
+    return status;
+  }
+  const bool is_reuse = level == SOL_SOCKET && name == SO_REUSEADDR;
+  if (is_reuse || (level == IPPROTO_IPV6 && name == IPV6_V6ONLY)) {
+    const int error = is_reuse ? link_.set_flag(RDMA_OPTION_ID_REUSEADDR, options_.reuse_address)
+                               : link_.set_flag(RDMA_OPTION_ID_AFONLY, options_.ipv6_only);
+    // Once there is an address it is too late, as with other sockets, but no error there.
+    if (error != 0 && state_.is(Phase::fresh)) {
+      return base::fail(error);
     }
-  } while (arm());
-  watchers_.add(sleeper);
-  add_waits(waits);
-  return 0;
+  }
+  if (level == SOL_SOCKET && name == SO_KEEPALIVE) {
+    keepalive_.restart(base::now_ns());
+  }
+  return {};
 }
 
-void Stream::end_sleep(Sleeper& sleeper) {
+Status Stream::get_option(int level, int name, void* value, socklen_t* length) {
   const base::LockGuard lock(lock_);
-  watchers_.remove(sleeper);
-  take_events();
-  keep_alive();
+  if (level == SOL_SOCKET && name == SO_ERROR) {
+    progress();
+    return put_option(state_.take_unreported(), value, length);
+  }
+  const StreamFacts facts{family_, state_.is(Phase::listening), link_.id()->route};
+  return get_stream_option(facts, options_, level, name, value, length);
 }
 
 }  // namespace ringbolt::rsocket

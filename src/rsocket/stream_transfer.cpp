@@ -2,33 +2,12 @@
 #include <sys/socket.h>
 
 #include "base/lock_guard.h"
+#include "rsocket/piece_size.h"
 #include "rsocket/stream.h"
-#include "rsocket/stream_wait.h"
 
 // Hot path: no allocation per message.
 
 namespace ringbolt::rsocket {
-namespace {
-
-constexpr uint32_t kMaxPieceBytes = 65536;  ///< of a long transfer; it begins with shorter ones
-
-}  // namespace
-
-int Stream::reason_not_to_send() const {
-  if (phase_ == Phase::failed) {
-    return error_;
-  }
-  if (!may_write_) {
-    return EPIPE;
-  }
-  return phase_ == Phase::closed ? ECONNRESET : 0;
-}
-
-/// An error that is reported to the caller is not reported a second time by SO_ERROR.
-int Stream::take_error(int error) {
-  unreported_error_ = 0;
-  return error;
-}
 
 template <class CanSend, class SendOne>
 base::Result<size_t> Stream::send_all(IoCursor& from, int flags, CanSend can_send, SendOne send_one) {
@@ -45,24 +24,24 @@ base::Result<size_t> Stream::send_all(IoCursor& from, int flags, CanSend can_sen
     status = send_mappings(deadline);
   }
   const size_t total = from.left();
-  uint32_t at_most = kFirstPieceBytes;
+  PieceSize at_most;
   while (status && from.left() > 0) {
-    const size_t wanted = std::min<size_t>(from.left(), at_most);
+    const size_t wanted = std::min<size_t>(from.left(), at_most.bytes());
     if (!base::call_locked(can_send, wanted)) {
-      status = wait(deadline, [&]() RINGBOLT_REQUIRES(lock_) { return can_send(wanted) || reason_not_to_send() != 0; });
+      status = wait(deadline, [&]() RINGBOLT_REQUIRES(lock_) { return can_send(wanted) || objection_to_send() != 0; });
       if (!status) {
         break;
       }
     }
-    if (reason_not_to_send() != 0) {
-      status = base::fail(take_error(reason_not_to_send()));
+    if (objection_to_send() != 0) {
+      status = base::fail(state_.report(objection_to_send()));
       break;
     }
-    if (base::call_locked(send_one, at_most) == 0) {
+    if (base::call_locked(send_one, at_most.bytes()) == 0) {
       status = base::fail(EINVAL);
       break;
     }
-    at_most = std::min(2 * at_most, kMaxPieceBytes);
+    at_most.grow();
   }
   const size_t sent = total - from.left();
   if (!status && sent == 0) {
@@ -109,9 +88,7 @@ base::Result<size_t> Stream::receive(IoCursor to, int flags, Address* from) {
   auto status = await_connected(deadline);
   const bool is_peek = (flags & MSG_PEEK) != 0;
   const size_t total = to.left();
-  const auto is_over = [this]() RINGBOLT_REQUIRES(lock_) {
-    return phase_ == Phase::failed || phase_ == Phase::closed || !may_read_;
-  };
+  const auto is_over = [this]() RINGBOLT_REQUIRES(lock_) { return state_.is_over() || !directions_.may_read(); };
   while (status && to.left() > 0) {
     if (connection_->readable() == 0) {
       status = wait(deadline, [&]() RINGBOLT_REQUIRES(lock_) { return connection_->readable() > 0 || is_over(); });
@@ -120,7 +97,7 @@ base::Result<size_t> Stream::receive(IoCursor to, int flags, Address* from) {
       }
     }
     if (connection_->readable() == 0) {
-      status = phase_ == Phase::failed ? base::fail(take_error(error_)) : Status{};
+      status = state_.is(Phase::failed) ? base::fail(state_.report(state_.error())) : Status{};
       break;
     }
     connection_->receive(to, is_peek, lock_);
@@ -141,13 +118,13 @@ base::Result<size_t> Stream::receive(IoCursor to, int flags, Address* from) {
 Status Stream::send_mappings(const Deadline& deadline) {
   while (mappings_.news() != nullptr) {
     const auto status = wait(deadline, [this]() RINGBOLT_REQUIRES(lock_) {
-      return connection_->can_send_mapping() || reason_not_to_send() != 0;
+      return connection_->can_send_mapping() || objection_to_send() != 0;
     });
     if (!status) {
       return status;
     }
-    if (reason_not_to_send() != 0) {
-      return base::fail(take_error(reason_not_to_send()));
+    if (objection_to_send() != 0) {
+      return base::fail(state_.report(objection_to_send()));
     }
     if (const Mappings::News* news = mappings_.news()) {
       connection_->send_mapping(news->index, news->offset, news->block);

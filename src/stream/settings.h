@@ -30,6 +30,9 @@ struct StreamSettings {
   std::span<std::byte> receive_memory = {};
 };
 
+/// Throws base::Error with EINVAL, which names the setting that can't be and what can.
+void check(const StreamSettings& settings);
+
 /// Whom a listener takes.
 struct ListenerSettings {
   StreamSettings stream = {};

@@ -3,34 +3,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
-#include "stream/end_words.h"
 #include "stream/stream_wait.h"
 
 namespace ringbolt::stream {
 namespace {
-
-void check(const StreamSettings& settings) {
-  const auto refuse = [](const char* what, uint64_t given, const char* remedy) {
-    throw base::Error(EINVAL, "make a stream", std::string(what) + " of " + std::to_string(given), remedy);
-  };
-  if (settings.receive_bytes < kLeastReceiveBytes || settings.receive_bytes > kMostReceiveBytes) {
-    refuse("receive_bytes", settings.receive_bytes, "take 4096 to 16777216");
-  }
-  if (settings.receive_buffers == 0 || settings.receive_buffers > kMostReceiveBuffers) {
-    refuse("receive_buffers", settings.receive_buffers, "take 1 to 16");
-  }
-  const uint64_t bytes = uint64_t{settings.receive_bytes} * settings.receive_buffers;
-  if (!settings.receive_memory.empty() && settings.receive_memory.size() < bytes) {
-    refuse("receive_memory", settings.receive_memory.size(), "give receive_bytes for each of the receive_buffers");
-  }
-  if (settings.max_send_bytes == 0) {
-    refuse("max_send_bytes", 0, "take what peers may have for a receive buffer, such as 16777216");
-  }
-}
 
 uint64_t total_of(std::span<const iovec> pieces) {
   uint64_t total = 0;
@@ -47,9 +26,8 @@ Stream::Stream(std::shared_ptr<Service> service, const StreamSettings& settings,
       settings_(settings),
       role_(role),
       name_(std::move(name)),
-      channel_(service_->manager()) {
-  opening_until_ns_ = base::now_ns() + uint64_t{settings.connect_timeout_ms} * 1'000'000;
-}
+      cm_(service_->manager()),
+      cm_watch_(base::now_ns() + uint64_t{settings.connect_timeout_ms} * 1'000'000) {}
 
 std::unique_ptr<Stream> Stream::connect(std::shared_ptr<Service> service, std::vector<Address> targets,
                                         std::string name, const StreamSettings& settings) {
@@ -57,7 +35,7 @@ std::unique_ptr<Stream> Stream::connect(std::shared_ptr<Service> service, std::v
   std::unique_ptr<Stream> made(new Stream(std::move(service), settings, Role::client, std::move(name)));
   {
     const base::LockGuard lock(made->mutex_);
-    made->targets_ = std::move(targets);
+    made->cm_.set_targets(std::move(targets));
     made->begin_attempt();
   }
   made->keeper_key_ = made->service_->keeper().add(*made);
@@ -95,40 +73,11 @@ Stream::~Stream() {
 
 void Stream::look() {
   const bool is_any = connection_ && !is_over() && connection_->progress();
-  has_polled_armed_ = has_polled_armed_ || (is_any && is_armed_);
-  was_idle_ = !is_any;
-  idle_looks_ = is_any ? 0 : idle_looks_ + 1;
-  const bool is_time = was_idle_ && idle_looks_ % kLookAroundEvery == 0;
-  if (phase_ != Phase::connected || is_time || !connection_->is_alive() || connection_->is_broken()) {
+  completions_.looked(is_any);
+  if (phase_ != Phase::connected || completions_.is_time_to_look_around() || !connection_->is_alive() ||
+      connection_->is_broken()) {
     look_around();
   }
-}
-
-/// What there is besides data: time that has passed, and the connection manager.
-void Stream::look_around() {
-  if (is_over()) {
-    return;
-  }
-  const uint64_t now_ns = base::now_ns();
-  if (connection_) {
-    connection_->tick(now_ns);
-  }
-  look_at_cm_events(now_ns, was_idle_);
-  note_end();
-}
-
-void Stream::note_end() {
-  if (!connection_ || connection_->is_alive() || is_over()) {
-    return;
-  }
-  std::string what;
-  if (connection_->failure() != IBV_WC_SUCCESS) {
-    const auto status_str = service_->manager().verbs().calls().wc_status_str;
-    what = status_str == nullptr ? std::to_string(connection_->failure()) : status_str(connection_->failure());
-  } else if (connection_->post_error() != 0) {
-    what = base::reason_of(connection_->post_error());
-  }
-  end(connection_->protocol().reason(), what);
 }
 
 bool Stream::is_there(uint32_t events) const {
@@ -150,14 +99,7 @@ int Stream::await_connected(const Deadline& deadline) {
   const int error =
       wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) { return phase_ == Phase::connected || is_over(); });
   settle();
-  return error != 0 || !is_over() ? error : errno_of(reason_);
-}
-
-base::Result<size_t> Stream::end_of_reading() const {
-  if (reason_ == CloseReason::peer_closed) {
-    return size_t{0};
-  }
-  return base::fail(errno_of(reason_));
+  return error != 0 || !is_over() ? error : end_.error();
 }
 
 base::Result<size_t> Stream::read(std::span<std::byte> into, const Deadline& deadline) {
@@ -169,7 +111,7 @@ base::Result<size_t> Stream::read(std::span<std::byte> into, const Deadline& dea
     const int error = wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) { return unread() > 0 || is_over(); });
     if (unread() == 0) {
       settle();
-      return error != 0 ? base::fail(error) : end_of_reading();
+      return error != 0 ? base::fail(error) : end_.answer_to_read();
     }
   }
   size_t done = 0;
@@ -189,7 +131,7 @@ base::Result<std::array<std::span<const std::byte>, 2>> Stream::peek(const Deadl
     const int error = wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) { return unread() > 0 || is_over(); });
     if (unread() == 0) {
       settle();
-      const auto end = error != 0 ? base::Result<size_t>(base::fail(error)) : end_of_reading();
+      const auto end = error != 0 ? base::Result<size_t>(base::fail(error)) : end_.answer_to_read();
       return end ? base::Result<std::array<std::span<const std::byte>, 2>>() : base::fail(end.error().value);
     }
   }
@@ -214,7 +156,7 @@ base::Result<size_t> Stream::write(std::span<const iovec> pieces, const Deadline
   const base::LockGuard lock(mutex_);
   asks_for_room_ = false;
   uint64_t done = 0;
-  int error = is_over() ? errno_of(reason_) : 0;
+  int error = is_over() ? end_.error() : 0;
   while (done < total && error == 0) {
     if (connection_ && connection_->can_write()) {
       done += connection_->write(pieces, done);
@@ -224,7 +166,7 @@ base::Result<size_t> Stream::write(std::span<const iovec> pieces, const Deadline
       error = wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) {
         return is_over() || (connection_ && connection_->can_write());
       });
-      error = error == 0 && is_over() ? errno_of(reason_) : error;
+      error = error == 0 && is_over() ? end_.error() : error;
     }
   }
   asks_for_room_ = done < total && !is_over();
@@ -245,14 +187,14 @@ std::span<std::byte> Stream::room() {
 int Stream::send(std::span<const std::byte> filled) {
   const base::LockGuard lock(mutex_);
   if (filled.empty() || is_over()) {
-    return is_over() ? errno_of(reason_) : 0;
+    return is_over() ? end_.error() : 0;
   }
   if (!connection_ || !connection_->send(filled)) {
     return EINVAL;
   }
   note_end();
   settle();
-  return is_over() ? errno_of(reason_) : 0;
+  return is_over() ? end_.error() : 0;
 }
 
 bool Stream::is_drained() {
@@ -273,7 +215,7 @@ int Stream::register_memory(std::span<std::byte> memory) {
     return EINVAL;
   }
   if (!connection_) {
-    return is_over() ? errno_of(reason_) : ENOTCONN;
+    return is_over() ? end_.error() : ENOTCONN;
   }
   try {
     connection_->endpoint().register_memory(memory);
@@ -302,7 +244,7 @@ base::Result<size_t> Stream::write_registered(std::span<const std::byte> data, c
     return size_t{0};
   }
   if (is_over()) {
-    return base::fail(errno_of(reason_));
+    return base::fail(end_.error());
   }
   const auto key = connection_ ? connection_->endpoint().key_of(data) : std::nullopt;
   if (!key) {
@@ -315,7 +257,7 @@ base::Result<size_t> Stream::write_registered(std::span<const std::byte> data, c
     note_end();
     if (done < data.size()) {
       error = wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) { return is_over() || connection_->can_write(); });
-      error = error == 0 && is_over() ? errno_of(reason_) : error;
+      error = error == 0 && is_over() ? end_.error() : error;
     }
   }
   asks_for_room_ = done < data.size() && !is_over();
@@ -330,14 +272,14 @@ int Stream::await_sent(const Deadline& deadline) {
   }
   const int error = wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) { return is_over() || connection_->is_sent(); });
   settle();
-  return error != 0 || connection_->is_sent() ? error : errno_of(reason_);
+  return error != 0 || connection_->is_sent() ? error : end_.error();
 }
 
 int Stream::fd() {
   const base::LockGuard lock(mutex_);
   if (!readiness_) {
     Readiness made;
-    made.watch(channel_.fd());
+    made.watch(cm_.fd());
     if (connection_) {
       made.watch(connection_->endpoint().channel_fd());
     }
@@ -374,9 +316,8 @@ int Stream::close(const Deadline& deadline) {
     return is_over() || connection_->is_drained();
   });
   note_end();  // a fence that the device did not take
-  const bool is_ordinary = reason_ == CloseReason::peer_closed || reason_ == CloseReason::local;
-  if (error == 0 && is_over() && (!is_ordinary || bytes_unconfirmed() > 0)) {
-    error = errno_of(reason_);
+  if (error == 0 && is_over() && (!end_.is_ordinary() || bytes_unconfirmed() > 0)) {
+    error = end_.error();
   }
   end(CloseReason::local, {});
   settle();
@@ -391,12 +332,12 @@ uint64_t Stream::bytes_unconfirmed() const {
 
 CloseReason Stream::reason() const {
   const base::LockGuard lock(mutex_);
-  return reason_;
+  return end_.reason();
 }
 
 std::string Stream::words() const {
   const base::LockGuard lock(mutex_);
-  return words_;
+  return end_.words();
 }
 
 std::string Stream::device() const {
@@ -406,7 +347,7 @@ std::string Stream::device() const {
 
 Address Stream::peer() const {
   const base::LockGuard lock(mutex_);
-  return peer_;
+  return cm_.peer();
 }
 
 Statistics Stream::statistics() const {

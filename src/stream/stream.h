@@ -9,16 +9,21 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/result.h"
 #include "stream/address.h"
+#include "stream/cm_endpoint.h"
+#include "stream/cm_watch.h"
+#include "stream/completion_watch.h"
 #include "stream/connection.h"
 #include "stream/deadline.h"
 #include "stream/readiness.h"
 #include "stream/service.h"
+#include "stream/stream_end.h"
 
 namespace ringbolt::stream {
 
@@ -115,37 +120,32 @@ class Stream {
 
   Stream(std::shared_ptr<Service> service, const StreamSettings& settings, Role role, std::string name);
 
-  // opening.cpp
+  // stream_progress.cpp: how it comes about, sleeps and ends.
   void begin_attempt() RINGBOLT_REQUIRES(mutex_);
-  void try_next(CloseReason reason, std::string what) RINGBOLT_REQUIRES(mutex_);
+  void try_next(CloseReason reason, std::string_view what) RINGBOLT_REQUIRES(mutex_);
   void answer(verbs::OwnedCm<rdma_cm_id> request) RINGBOLT_REQUIRES(mutex_);
   void take_cm_events() RINGBOLT_REQUIRES(mutex_);
   void take(const rdma_cm_event& event) RINGBOLT_REQUIRES(mutex_);
+  void take_failure(const rdma_cm_event& event, CloseReason reason) RINGBOLT_REQUIRES(mutex_);
   void request_connection() RINGBOLT_REQUIRES(mutex_);
   void make_connection() RINGBOLT_REQUIRES(mutex_);
-  void look_at_cm_events(uint64_t now_ns, bool is_idle) RINGBOLT_REQUIRES(mutex_);
-  void note_first_data() RINGBOLT_REQUIRES(mutex_);
-  void end(CloseReason reason, const std::string& what) RINGBOLT_REQUIRES(mutex_);
-
-  // stream.cpp
-  void look() RINGBOLT_REQUIRES(mutex_);
-  /// Reads the clock, which takes as long as a message: who polls does it now and then.
-  static constexpr uint32_t kLookAroundEvery = 16;  // idle looks
   void look_around() RINGBOLT_REQUIRES(mutex_);
+  void look_at_cm_events(uint64_t now_ns) RINGBOLT_REQUIRES(mutex_);
   void note_end() RINGBOLT_REQUIRES(mutex_);
+  void end(CloseReason reason, std::string_view what) RINGBOLT_REQUIRES(mutex_);
   void settle() RINGBOLT_REQUIRES(mutex_);
+  void sleep_until(uint64_t until_ns) RINGBOLT_REQUIRES(mutex_);
+  bool arm() RINGBOLT_REQUIRES(mutex_);
+
+  // stream.cpp: reading and writing.
+  void look() RINGBOLT_REQUIRES(mutex_);
   bool is_there(uint32_t events) const RINGBOLT_REQUIRES(mutex_);
   uint32_t events_now() const RINGBOLT_REQUIRES(mutex_);
   uint32_t unread() const RINGBOLT_REQUIRES(mutex_) { return connection_ ? connection_->unread() : 0; }
   bool is_over() const RINGBOLT_REQUIRES(mutex_) { return phase_ == Phase::ended; }
   uint64_t bytes_unconfirmed() const RINGBOLT_REQUIRES(mutex_);
-  base::Result<size_t> end_of_reading() const RINGBOLT_REQUIRES(mutex_);
-
-  // waiting.cpp
   template <class IsDone>
   int wait(const Deadline& deadline, IsDone is_done) RINGBOLT_REQUIRES(mutex_);
-  void sleep_until(uint64_t until_ns) RINGBOLT_REQUIRES(mutex_);
-  bool arm() RINGBOLT_REQUIRES(mutex_);
 
   const std::shared_ptr<Service> service_;
   const StreamSettings settings_;
@@ -155,28 +155,17 @@ class Stream {
 
   mutable base::Mutex mutex_;
   base::Condition changed_;
-  verbs::EventChannel channel_ RINGBOLT_GUARDED_BY(mutex_);
-  std::optional<verbs::CmIdentifier> id_ RINGBOLT_GUARDED_BY(mutex_);
-  std::optional<Connection> connection_ RINGBOLT_GUARDED_BY(mutex_);  // gone before its identifier
+  CmEndpoint cm_ RINGBOLT_GUARDED_BY(mutex_);
+  CmWatch cm_watch_ RINGBOLT_GUARDED_BY(mutex_);
+  std::optional<Connection> connection_ RINGBOLT_GUARDED_BY(mutex_);  // gone before its identifier, which cm_ has
+  CompletionWatch completions_ RINGBOLT_GUARDED_BY(mutex_);
   std::optional<Readiness> readiness_ RINGBOLT_GUARDED_BY(mutex_);
   Phase phase_ RINGBOLT_GUARDED_BY(mutex_) = Phase::resolving_address;
-  CloseReason reason_ RINGBOLT_GUARDED_BY(mutex_) = CloseReason::none;
-  std::string words_ RINGBOLT_GUARDED_BY(mutex_);
-  std::vector<Address> targets_ RINGBOLT_GUARDED_BY(mutex_);
-  size_t next_target_ RINGBOLT_GUARDED_BY(mutex_) = 0;
-  Address peer_ RINGBOLT_GUARDED_BY(mutex_);
-  uint64_t opening_until_ns_ RINGBOLT_GUARDED_BY(mutex_) = 0;
-  uint64_t looked_at_cm_ns_ RINGBOLT_GUARDED_BY(mutex_) = 0;
-  uint64_t broken_since_ns_ RINGBOLT_GUARDED_BY(mutex_) = 0;  // requests were flushed, and nobody has said why yet
+  StreamEnd end_ RINGBOLT_GUARDED_BY(mutex_);
   uint32_t wanted_ RINGBOLT_GUARDED_BY(mutex_) = kReadable;
-  uint32_t idle_looks_ RINGBOLT_GUARDED_BY(mutex_) = 0;     // one behind the other
   bool asks_for_room_ RINGBOLT_GUARDED_BY(mutex_) = false;  // a write was cut short
-  bool is_armed_ RINGBOLT_GUARDED_BY(mutex_) = false;
-  bool has_noted_data_ RINGBOLT_GUARDED_BY(mutex_) = false;    // a server's first message was told to its identifier
-  bool has_polled_armed_ RINGBOLT_GUARDED_BY(mutex_) = false;  // something has come since: there is an event
-  bool was_idle_ RINGBOLT_GUARDED_BY(mutex_) = true;           // the last look found nothing
-  bool is_led_ RINGBOLT_GUARDED_BY(mutex_) = false;            // a thread sleeps on the descriptors for all
-  uint32_t waiting_ RINGBOLT_GUARDED_BY(mutex_) = 0;           // threads in a call that waits
+  bool is_led_ RINGBOLT_GUARDED_BY(mutex_) = false;         // a thread sleeps on the descriptors for all
+  uint32_t waiting_ RINGBOLT_GUARDED_BY(mutex_) = 0;        // threads in a call that waits
   uint64_t keeper_key_ = 0;
 };
 

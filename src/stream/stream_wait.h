@@ -14,7 +14,7 @@ int Stream::wait(const Deadline& deadline, IsDone is_done) {
     return 0;
   }
   if (deadline.is_now()) {
-    if (idle_looks_ % kLookAroundEvery == 1) {  // the first that found nothing
+    if (completions_.is_first_idle()) {
       look_around();
     }
     return base::call_locked(is_done) ? 0 : EAGAIN;

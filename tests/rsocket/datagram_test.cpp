@@ -99,6 +99,25 @@ TEST(Datagram, from_a_stranger_does_not_reach_a_connected_socket) {
   EXPECT_EQ(std::memcmp(in.data(), "good", 4), 0);
 }
 
+/// What a program leaves in sin_zero, or behind a shorter address, means nothing.
+TEST(Datagram, reaches_who_connected_to_an_address_with_garbage_around_it) {
+  const End a;
+  const End b;
+  sockaddr_storage dirty;
+  std::memset(&dirty, 0xa5, sizeof dirty);
+  std::memcpy(&dirty, a.place.get(), a.place.family() == AF_INET ? offsetof(sockaddr_in, sin_zero) : a.place.length);
+  ASSERT_EQ(rconnect(b.fd(), reinterpret_cast<const sockaddr*>(&dirty), sizeof dirty), 0) << std::strerror(errno);
+  std::array<char, 8> in{};
+  for (int round = 0; round < 3; ++round) {  // over UDP first, then over the queue pairs
+    ASSERT_EQ(rsend(b.fd(), "ping", 4, 0), 4);
+    ASSERT_EQ(rrecv(a.fd(), in.data(), in.size(), 0), 4);
+    ASSERT_EQ(rsendto(a.fd(), "pong", 4, 0, b.place.get(), b.place.length), 4);
+    pollfd wait{b.fd(), POLLIN, 0};
+    ASSERT_EQ(rpoll(&wait, 1, kLongMs), 1);
+    EXPECT_EQ(rrecv(b.fd(), in.data(), in.size(), 0), 4);
+  }
+}
+
 TEST(Datagram, is_cut_to_what_the_reader_asks_for) {
   const End a;
   const End b;
