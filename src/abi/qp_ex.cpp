@@ -381,8 +381,9 @@ void end_qp_ex(ExtendableQp& qp) {
   state.error = EINVAL;
   if ((qp.marks & ExtendableQp::kIsExtended) != 0) {
     base::when_explaining([&] {
-      state.refusal = {fmt::format("queue pair {:#x} was destroyed while the batch was put together", qp.classical()->qp_num),
-                       "complete batches, or abort them, before ibv_destroy_qp"};
+      state.refusal = {
+          fmt::format("queue pair {:#x} was destroyed while the batch was put together", qp.classical()->qp_num),
+          "complete batches, or abort them, before ibv_destroy_qp"};
     });
     put(qp.ex.wr_start, Guarded(start_destroyed));
   }

@@ -19,8 +19,8 @@ CallSite call_site();
 
 /// The same for a few nanoseconds, from the function that is called: its `__builtin_frame_address(0)` and
 /// `__builtin_return_address(0)`. It begins with the first frame outside our libraries, as far as theirs have frame
-/// pointers, which librdmacm is built with. The callers of inline functions are found where these have them, which is so
-/// where they are functions at all (without optimization). Thread-safe.
+/// pointers, which librdmacm is built with. The callers of inline functions are found where these have them, which is
+/// so where they are functions at all (without optimization). Thread-safe.
 CallSite call_site_of(const void* frame, const void* return_address);
 
 /// "client.c:88 in connect_to()", by libdw and the program's debugging information; "client+0x1a2b" without either.

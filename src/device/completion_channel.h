@@ -19,9 +19,9 @@ class WakeEntry;
 
 /// For RINGBOLT_EXPLAIN: threads that wait at a channel, or poll a queue in vain, and where. Thread-safe.
 struct Waiters {
-  std::atomic<uint32_t> now{0};      ///< in ibv_get_cq_event
-  std::atomic<uint64_t> waits{0};    ///< so far, or empty polls
-  std::atomic<uint64_t> answers{0};  ///< polls that were not empty
+  std::atomic<uint32_t> now{0};       ///< in ibv_get_cq_event
+  std::atomic<uint64_t> waits{0};     ///< so far, or empty polls
+  std::atomic<uint64_t> answers{0};   ///< polls that were not empty
   std::atomic<uintptr_t> returns{0};  ///< where the poll returned whose place is noted
   std::array<std::atomic<uintptr_t>, 3> site{};
 

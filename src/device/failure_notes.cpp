@@ -86,9 +86,9 @@ base::Explanation why_send_failed(const QueuePairCore& core, const QueuePairNote
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_INV_REQ_ERR:
     case IBV_WC_REM_OP_ERR:
-      return {fmt::format("{} refused it, posted {}: {}", peer_text(core),
-                          age_text(core.notes->posted_ns(send)), asked),
-              remedy_of(status)};
+      return {
+          fmt::format("{} refused it, posted {}: {}", peer_text(core), age_text(core.notes->posted_ns(send)), asked),
+          remedy_of(status)};
     case IBV_WC_LOC_LEN_ERR:
       return {fmt::format("it has {} bytes; the port takes messages of {}, datagrams of {}, atomics of 8", send.length,
                           kMaxMessageBytes, mtu_bytes(core.port->mtu)),
@@ -343,7 +343,8 @@ void explain_failed_receive(const QueuePairCore& core, const NotedReceive& recei
                                      : base::Explanation{fmt::format("{} could not be read: {}", peer_text(core),
                                                                      "its memory is gone, or closed to us"),
                                                          remedy_of(status)};
-  notes.say_ended(fmt::format("the receive with wr_id {} has failed with {}: {}", receive.wr_id, incident.status, why.why));
+  notes.say_ended(
+      fmt::format("the receive with wr_id {} has failed with {}: {}", receive.wr_id, incident.status, why.why));
   base::explain(incident, why);
 }
 

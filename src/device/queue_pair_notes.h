@@ -21,7 +21,7 @@ namespace ringbolt::device {
 template <class Wr>
 struct Posting {
   base::CallSite site{};
-  uint64_t ticks = 0;          ///< the recorder's time of the call; 0: nobody has looked, and it is to be looked now
+  uint64_t ticks = 0;            ///< the recorder's time of the call; 0: nobody has looked, and it is to be looked now
   const Wr* original = nullptr;  ///< the list as the program gave it; null: it is the one that is posted
 };
 using SendPosting = Posting<ibv_send_wr>;
@@ -39,8 +39,8 @@ class QueuePairNotes {
  public:
   struct Send {
     base::CallSite site;
-    uint64_t ticks = 0;         ///< when; 0: the post goes on
-    uint64_t peer_notes = 0;    ///< how many notes of processes there were before: what the peer says of it is newer
+    uint64_t ticks = 0;       ///< when; 0: the post goes on
+    uint64_t peer_notes = 0;  ///< how many notes of processes there were before: what the peer says of it is newer
     ibv_wr_opcode opcode = IBV_WR_SEND;
     uint32_t key = 0;  ///< remote
     uint64_t address = 0;

@@ -447,8 +447,7 @@ void SendQueue::push_completion(CompletionQueue& cq, const SendEntry& entry, ibv
 }
 
 [[gnu::cold, gnu::noinline]] void SendQueue::explain_failure(const SendEntry& entry, ibv_wc_status status) {
-  core_.when_noting([&](QueuePairNotes&)
-                        RINGBOLT_NOT_ANALYSED { explain_failed_send(core_, place(entry), status); });
+  core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED { explain_failed_send(core_, place(entry), status); });
 }
 
 bool SendQueue::has_untold_completion() {
