@@ -255,6 +255,17 @@ class Failures(CommandCase):
         self.assertRegex(done.stderr, rf"rrecv of rsocket \d+: ECONNRESET .*, at rsocket_failures\.c:{line} in lose_peer\(\)\n"
                                       r"  why: the connection broke: .* \(1 bytes, flags 0x0\)\n")
         self.assertRegex(done.stderr, r"process \d+ was killed, or has crashed")
+        self.assertNotIn("posted at librdmacm", done.stderr, "the program's line, not the library's")
+
+    def test_what_rsockets_post_has_the_program_s_lines(self):
+        folder = self.root / "recorded"
+        folder.mkdir()
+        self.run_program(self.rsockets, "right", RINGBOLT_RECORD=str(folder))
+        pairs = json.loads(self.call("trace", "--json", folder, "--last", "0").stdout)["queue_pairs"]
+        places = [one["place"] for pair in pairs for one in pair["events"] if one["what"].startswith("post ")]
+        self.assertGreater(len(places), 4, pairs)
+        for place in places:
+            self.assertRegex(place, r"^rsocket_failures\.c:\d+ in (main|serve)\(\)$")
 
     def check_calls(self, program, cases, function):
         done = self.run_program(program)
