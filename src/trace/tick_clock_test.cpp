@@ -9,12 +9,13 @@ constexpr uint64_t kSecondNs = 1'000'000'000;
 
 // A counter of 2.5 GHz that showed 1,000 when the kernel's clock showed 7 s: a tick is 0.4 ns.
 constexpr Moment kFirst{1000, 7 * kSecondNs};
-constexpr Moment kLast{1000 + 10 * 2'500'000'000U, 17 * kSecondNs};
+constexpr uint64_t kTicksInASecond = 2'500'000'000;
+constexpr Moment kLast{1000 + 10 * kTicksInASecond, 17 * kSecondNs};
 
 TEST(TickClock, reading_lies_on_the_line_through_both_moments) {
   EXPECT_EQ(ns_at(kFirst.ticks, kFirst, kLast), kFirst.ns);
   EXPECT_EQ(ns_at(kLast.ticks, kFirst, kLast), kLast.ns);
-  EXPECT_EQ(ns_at(kFirst.ticks + 2'500'000'000U, kFirst, kLast), 8 * kSecondNs);
+  EXPECT_EQ(ns_at(kFirst.ticks + kTicksInASecond, kFirst, kLast), 8 * kSecondNs);
   EXPECT_EQ(ns_at(kLast.ticks - 2'500, kFirst, kLast), kLast.ns - 1'000);
   EXPECT_EQ(ns_at(kLast.ticks - 5, kFirst, kLast), kLast.ns - 2);
 }
