@@ -76,6 +76,12 @@ int check_qp_ex(const ibv_qp_init_attr_ex& wanted);
 /// Returns 0 or ENOMEM, and then `qp` is as before. Not thread-safe.
 int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& granted);
 
+/// RINGBOLT_EXPLAIN: the queue pair is destroyed, and its object is kept. Gives its storage back; each further batch,
+/// and one that is being put together, is refused with EINVAL.
+void end_qp_ex(ExtendableQp& qp);
+/// Of such a queue pair, for any call.
+base::Explanation why_destroyed(const ibv_qp* qp);
+
 /// RINGBOLT_EXPLAIN: the next list that this thread posts as a whole comes from there; of none: no more.
 void note_batch(const base::CallSite& site);
 /// Its return address; 0: nobody notes them.

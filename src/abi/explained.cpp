@@ -57,17 +57,17 @@ Destroyed& destroyed() {
 
 void keep_destroyed(Qp* qp) {
   qp->impl.reset();
-  qp->state.requests.reset();
-  qp->state.segments.reset();
-  qp->state.inline_data.reset();
+  end_qp_ex(*qp);
   destroyed().keep(std::unique_ptr<Qp>(qp), base::calling_place());
 }
 
+base::Explanation why_destroyed(const ibv_qp* qp) {
+  return {fmt::format("queue pair {:#x} was destroyed at {}", qp->qp_num, destroyed().place_of(qp)),
+          "set pointers to what is destroyed to NULL, or destroy it later"};
+}
+
 int refuse_destroyed(const char* call, const ibv_qp* qp) {
-  return base::refused(EINVAL, call, [&] {
-    return base::Explanation{fmt::format("queue pair {:#x} was destroyed at {}", qp->qp_num, destroyed().place_of(qp)),
-                             "set pointers to what is destroyed to NULL, or destroy it later"};
-  });
+  return base::refused(EINVAL, call, [&] { return why_destroyed(qp); });
 }
 
 void note_batch(const base::CallSite& site) { site_of_batch = site; }
@@ -81,43 +81,45 @@ uint64_t batch_place() {
 
 namespace {
 
-// Each within its guard, whose caller is the program's call.
+// Each within its guard, whose caller is the program's call. `at`: when, by the recorder's clock; 0: nobody has looked.
 [[gnu::always_inline]] inline int explained_poll_cq(ibv_cq* cq, int count, ibv_wc* wc) {
   const int got = poll_cq(cq, count, wc);
-  device::Waiters& pollers = Cq::of(cq).impl->pollers();
-  if (got != 0) {
-    pollers.answers.fetch_add(1, std::memory_order_relaxed);
-  } else if (pollers.wants_site(__builtin_return_address(0))) {
-    pollers.note(RINGBOLT_OWN_CALL_SITE());
+  if (device::Waiters& pollers = Cq::of(cq).impl->pollers(); pollers.wants_site(got, __builtin_return_address(0))) {
+    pollers.note(RINGBOLT_OWN_CALL_SITE(), __builtin_return_address(0));
   } else {
-    pollers.waits.fetch_add(1, std::memory_order_relaxed);
+    pollers.note_poll(got);
   }
   return got;
 }
 
-[[gnu::always_inline]] inline int explained_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  const base::CallSite own = RINGBOLT_OWN_CALL_SITE();
-  if (Qp::of(qp).impl == nullptr) {
+[[gnu::always_inline]] inline int explained_post_send_at(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad, uint64_t at) {
+  if (Qp::of(qp).impl == nullptr) [[unlikely]] {
     if (bad != nullptr) {
       *bad = wr;
     }
     return refuse_destroyed("ibv_post_send", qp);
   }
   const bool is_batch = bad == nullptr && site_of_batch;  // of wr_complete(), which the program has called
-  return Qp::of(qp).impl->post_send_noted(wr, bad, is_batch ? site_of_batch : own);
+  return Qp::of(qp).impl->post_send_noted(wr, bad, {is_batch ? site_of_batch : RINGBOLT_OWN_CALL_SITE(), at});
+}
+[[gnu::always_inline]] inline int explained_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  return explained_post_send_at(qp, wr, bad, 0);
 }
 
-[[gnu::always_inline]] inline int explained_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  if (Qp::of(qp).impl == nullptr) {
+[[gnu::always_inline]] inline int explained_post_receive_at(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad,
+                                                            uint64_t at) {
+  if (Qp::of(qp).impl == nullptr) [[unlikely]] {
     *bad = wr;
     return refuse_destroyed("ibv_post_recv", qp);
   }
-  return Qp::of(qp).impl->post_receive_noted(wr, bad, RINGBOLT_OWN_CALL_SITE());
+  return Qp::of(qp).impl->post_receive_noted(wr, bad, {RINGBOLT_OWN_CALL_SITE(), at});
+}
+[[gnu::always_inline]] inline int explained_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return explained_post_receive_at(qp, wr, bad, 0);
 }
 
 [[gnu::always_inline]] inline int explained_post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  Srq::of(srq).impl->note_sites(wr, RINGBOLT_OWN_CALL_SITE());
-  return post_srq_receive(srq, wr, bad);
+  return Srq::of(srq).impl->post_noted(wr, bad, {RINGBOLT_OWN_CALL_SITE()});
 }
 
 }  // namespace
@@ -127,7 +129,7 @@ void explain_calls(ibv_context_ops& ops) {
   base::put(ops.post_srq_recv, base::guarded<explained_post_srq_receive>);
   base::put(ops.post_send, base::guarded<explained_post_send>);
   base::put(ops.post_recv, base::guarded<explained_post_receive>);
-  record_calls<explained_poll_cq, request_notification, explained_post_send, explained_post_receive,
+  record_calls<explained_poll_cq, request_notification, explained_post_send_at, explained_post_receive_at,
                explained_post_srq_receive>(ops);
 }
 

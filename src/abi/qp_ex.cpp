@@ -243,6 +243,12 @@ void wr_start(ibv_qp_ex* qp) noexcept RINGBOLT_ACQUIRE(state_of(qp).building) {
   state.error = 0;
 }
 
+/// The same of a queue pair that was destroyed.
+void start_destroyed(ibv_qp_ex* qp) noexcept RINGBOLT_ACQUIRE(state_of(qp).building) {
+  wr_start(qp);
+  refuse(state_of(qp), EINVAL, "wr_start", [&] { return why_destroyed(&qp->qp_base); });
+}
+
 [[gnu::cold, gnu::noinline]] void explain_refused_batch(QpExState& state) {
   base::refused(state.error, "ibv_wr_complete", [&] { return std::exchange(state.refusal, {}); });
 }
@@ -364,6 +370,23 @@ int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& gran
   qp.ex.comp_mask = 0;
   qp.marks |= ExtendableQp::kIsExtended;
   return 0;
+}
+
+void end_qp_ex(ExtendableQp& qp) {
+  QpExState& state = qp.state;
+  state.requests.reset();
+  state.segments.reset();
+  state.inline_data.reset();
+  state.count = state.capacity = 0;
+  state.error = EINVAL;
+  if ((qp.marks & ExtendableQp::kIsExtended) != 0) {
+    base::when_explaining([&] {
+      state.refusal = {
+          fmt::format("queue pair {:#x} was destroyed while the batch was put together", qp.classical()->qp_num),
+          "complete batches, or abort them, before ibv_destroy_qp"};
+    });
+    put(qp.ex.wr_start, Guarded(start_destroyed));
+  }
 }
 
 }  // namespace ringbolt::abi

@@ -54,6 +54,26 @@ struct FakeQp {
   ibv_qp_ex* ex() { return &qp.ex; }
 };
 
+TEST(QpEx, batch_of_a_queue_pair_that_is_gone_is_refused) {
+  FakeQp fake;
+  const auto use = [&fake] {
+    ibv_wr_send(fake.ex());
+    ibv_wr_set_sge(fake.ex(), 1, 2, 3);
+    ibv_wr_rdma_write(fake.ex(), 1, 2);
+    ibv_wr_set_inline_data(fake.ex(), nullptr, 0);
+    return ibv_wr_complete(fake.ex());
+  };
+  ibv_wr_start(fake.ex());
+  ibv_wr_send(fake.ex());
+  end_qp_ex(fake.qp);  // in the middle
+  EXPECT_EQ(use(), EINVAL);
+  ibv_wr_start(fake.ex());
+  EXPECT_EQ(use(), EINVAL);
+  ibv_wr_start(fake.ex());
+  ibv_wr_abort(fake.ex());
+  EXPECT_EQ(fake.posts, 0);
+}
+
 TEST(QpEx, lists_requests_in_order_with_id_and_flags_of_their_moment) {
   FakeQp fake;
   ibv_wr_start(fake.ex());

@@ -30,15 +30,25 @@ void forget_recorded(const Qp& qp);
 /// `kind` of something that happened to a completion queue.
 void record_queue(trace::Kind kind, const ibv_cq* cq, uint32_t number = 1, uint8_t flags = 0);
 
+/// A post that wants to know when it began, if anybody has looked: 0, nobody has.
+template <auto kPost, class Queue, class Wr>
+[[gnu::always_inline]] inline int post_at(Queue* queue, Wr* wr, Wr** bad, [[maybe_unused]] uint64_t at) {
+  if constexpr (std::is_invocable_v<decltype(kPost), Queue*, Wr*, Wr**, uint64_t>) {
+    return kPost(queue, wr, bad, at);
+  } else {
+    return kPost(queue, wr, bad);
+  }
+}
+
 template <auto kPost>
 [[gnu::always_inline]] inline int recorded_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   trace::Recorder* const to = trace::recorder();
   if (to == nullptr) {  // a forked child's
-    return kPost(qp, wr, bad);
+    return post_at<kPost>(qp, wr, bad, 0);
   }
   const uint64_t place = bad == nullptr ? batch_place() : RINGBOLT_RECORDED_PLACE(to);
   const uint64_t at = to->time();
-  const int error = kPost(qp, wr, bad);
+  const int error = post_at<kPost>(qp, wr, bad, at);
   if (error == 0) [[likely]] {
     record_sends(*to, qp, wr, nullptr, at, place);
     return 0;
@@ -54,7 +64,7 @@ template <auto kPost, class Queue>
 [[gnu::always_inline]] inline int recorded_post_receive(Queue* queue, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   trace::Recorder* const to = trace::recorder();
   if (to == nullptr) {
-    return kPost(queue, wr, bad);
+    return post_at<kPost>(queue, wr, bad, 0);
   }
   constexpr bool kIsShared = std::is_same_v<Queue, ibv_srq>;
   uint32_t object = 0;
@@ -65,7 +75,7 @@ template <auto kPost, class Queue>
   }
   const uint64_t place = RINGBOLT_RECORDED_PLACE(to);
   const uint64_t at = to->time();
-  const int error = kPost(queue, wr, bad);
+  const int error = post_at<kPost>(queue, wr, bad, at);
   record_receives(*to, kIsShared ? trace::Kind::post_shared : trace::Kind::post_receive, object, wr,
                   error == 0 ? nullptr : *bad, at, place);
   if (error != 0) [[unlikely]] {

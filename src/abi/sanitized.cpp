@@ -29,6 +29,13 @@ namespace {
 
 thread_local base::CallSite called_from{};  // of the extended verbs' call that goes on
 
+/// RINGBOLT_EXPLAIN: the post that the sanitizer passes on just now, as the program made it.
+struct Passed {
+  device::SendPosting send{};
+  device::ReceivePosting receive{};
+};
+thread_local Passed passed{};
+
 constexpr int kMistakesFound = 66;  // exit status, as with AddressSanitizer a number of its own
 
 /// Of the program's call. The builders of extended queue pairs are ours, and call us in its name.
@@ -45,31 +52,60 @@ base::CallSite site_of(const void* frame, const void* returns_to) {
 #define RINGBOLT_WITHIN [[gnu::always_inline]] inline
 
 // Where RINGBOLT_EXPLAIN keeps queue pairs that were destroyed, these have no device's part any more.
-RINGBOLT_WITHIN int sanitized_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+RINGBOLT_WITHIN int sanitized_post_send_at(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad, uint64_t at) {
   if (Qp::of(qp).impl == nullptr) {
     if (bad != nullptr) {
       *bad = wr;
     }
     return refuse_destroyed("ibv_post_send", qp);
   }
-  return shadow()->post_send(qp, wr, bad, RINGBOLT_SITE);
+  passed.send = {RINGBOLT_SITE, at, wr};
+  return shadow()->post_send(qp, wr, bad, passed.send.site);
 }
-RINGBOLT_WITHIN int sanitized_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+RINGBOLT_WITHIN int sanitized_post_receive_at(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad, uint64_t at) {
   if (Qp::of(qp).impl == nullptr) {
     *bad = wr;
     return refuse_destroyed("ibv_post_recv", qp);
   }
-  return shadow()->post_receive(qp, wr, bad, RINGBOLT_SITE);
+  passed.receive = {RINGBOLT_SITE, at, wr};
+  return shadow()->post_receive(qp, wr, bad, passed.receive.site);
+}
+RINGBOLT_WITHIN int sanitized_post_srq_receive_at(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad, uint64_t at) {
+  passed.receive = {RINGBOLT_SITE, at, wr};
+  return shadow()->post_srq_receive(srq, wr, bad, passed.receive.site);
+}
+RINGBOLT_WITHIN int sanitized_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  return sanitized_post_send_at(qp, wr, bad, 0);
+}
+RINGBOLT_WITHIN int sanitized_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return sanitized_post_receive_at(qp, wr, bad, 0);
 }
 RINGBOLT_WITHIN int sanitized_post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  return shadow()->post_srq_receive(srq, wr, bad, RINGBOLT_SITE);
+  return sanitized_post_srq_receive_at(srq, wr, bad, 0);
 }
 RINGBOLT_WITHIN int sanitized_poll_cq(ibv_cq* cq, int count, ibv_wc* wc) {
-  return shadow()->poll_cq(cq, count, wc, RINGBOLT_SITE);
+  const base::CallSite site = RINGBOLT_SITE;
+  const int got = shadow()->poll_cq(cq, count, wc, site);
+  if (base::is_explaining()) {
+    device::Waiters& pollers = Cq::of(cq).impl->pollers();
+    got == 0 ? pollers.note(site) : pollers.note_poll(got);
+  }
+  return got;
 }
 RINGBOLT_WITHIN int sanitized_notification(ibv_cq* cq, int solicited_only) {
   shadow()->arming(cq, RINGBOLT_SITE);
   return request_notification(cq, solicited_only);
+}
+
+// What the sanitizer calls where RINGBOLT_EXPLAIN wants to know of posts, too.
+int passed_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  return Qp::of(qp).impl->post_send_noted(wr, bad, passed.send);
+}
+int passed_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return Qp::of(qp).impl->post_receive_noted(wr, bad, passed.receive);
+}
+int passed_post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return Srq::of(srq).impl->post_noted(wr, bad, passed.receive);
 }
 
 void* add_kept_memory(ibv_pd* pd, void* memory, size_t length, uint32_t* lkey) {
@@ -118,8 +154,13 @@ sanitizer::Shadow* make_shadow() {
   if (wish.kinds == 0) {
     return nullptr;
   }
-  const sanitizer::Shadow::Calls calls{
+  sanitizer::Shadow::Calls calls{
       post_send, post_receive, post_srq_receive, poll_cq, {add_kept_memory, remove_kept_memory}, race_table_path()};
+  if (base::is_explaining()) {
+    calls.post_send = passed_post_send;
+    calls.post_receive = passed_post_receive;
+    calls.post_srq_receive = passed_post_srq_receive;
+  }
   auto* made = new sanitizer::Shadow(wish, calls);  // never destroyed: programs call us from their own destructors
   pthread_atfork(before_sanitized_fork, in_sanitized_parent, in_sanitized_child);
   ::on_exit(end_sanitized, nullptr);
@@ -134,9 +175,16 @@ __attribute__((constructor)) void begin_sanitizing() try { static_cast<void>(sha
 
 }  // namespace
 
-SiteScope::SiteScope(const void* frame, const void* returns_to) { called_from = base::call_site_of(frame, returns_to); }
+// The recorder asks for the place of a batch where RINGBOLT_EXPLAIN keeps it.
+SiteScope::SiteScope(const void* frame, const void* returns_to) {
+  called_from = base::call_site_of(frame, returns_to);
+  note_batch(called_from);
+}
 
-SiteScope::~SiteScope() { called_from = {}; }
+SiteScope::~SiteScope() {
+  called_from = {};
+  note_batch({});
+}
 
 sanitizer::Shadow* shadow() {
   static sanitizer::Shadow* const made = make_shadow();
@@ -151,8 +199,8 @@ void sanitize_calls(ibv_context_ops& ops) {
   put(ops.post_srq_recv, guarded<sanitized_post_srq_receive>);
   put(ops.post_send, guarded<sanitized_post_send>);
   put(ops.post_recv, guarded<sanitized_post_receive>);
-  record_calls<sanitized_poll_cq, sanitized_notification, sanitized_post_send, sanitized_post_receive,
-               sanitized_post_srq_receive>(ops);
+  record_calls<sanitized_poll_cq, sanitized_notification, sanitized_post_send_at, sanitized_post_receive_at,
+               sanitized_post_srq_receive_at>(ops);
 }
 
 bool is_of_connection_manager(const void* address) {

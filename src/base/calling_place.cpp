@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
@@ -278,22 +279,78 @@ CallSite call_site() {
   return site;
 }
 
+namespace {
+
+/// Whose code lies at an address.
+enum class Owner : uintptr_t { unknown, program, library, library_with_frames };
+
+Owner find_owner(uintptr_t address) {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(address), &info) == 0 || info.dli_fname == nullptr) {
+    return Owner::unknown;
+  }
+  const std::string_view path = info.dli_fname;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name.starts_with("librdmacm.so") && is_ours(path, info.dli_fbase)) {
+    return Owner::library_with_frames;  // src/rdmacm/CMakeLists.txt
+  }
+  return is_ours(path, info.dli_fbase) || name.starts_with("libc.so") ? Owner::library : Owner::program;
+}
+
+/// A few nanoseconds, but for an address that is new. What was loaded in place of a library that was unloaded may be
+/// taken for that one.
+Owner owner_of(uintptr_t address) {
+  constexpr size_t kKnown = 256;
+  constexpr unsigned kBits = 2;  // of the owner, below the address, whose uppermost bits are 0 in programs
+  static constinit std::array<std::atomic<uintptr_t>, kKnown> known{};
+  std::atomic<uintptr_t>& entry = known[(address ^ address >> 8U) % kKnown];
+  const uintptr_t found = entry.load(std::memory_order_relaxed);
+  if (found >> kBits == address && found != 0) [[likely]] {
+    return static_cast<Owner>(found & ((1U << kBits) - 1));
+  }
+  const Owner owner = find_owner(address);
+  entry.store(address << kBits | static_cast<uintptr_t>(owner), std::memory_order_relaxed);
+  return owner;
+}
+
+}  // namespace
+
 CallSite call_site_of(const void* frame, const void* return_address) {
+  constexpr int kMostFrames = 32;
   CallSite site;
-  site.returns[0] = reinterpret_cast<uintptr_t>(return_address);
-  const uintptr_t end = stack_end();
+  const auto first = reinterpret_cast<uintptr_t>(return_address);
+  uintptr_t next = first;
+  size_t found = 0;
   auto below = reinterpret_cast<uintptr_t>(frame);
   auto at = *static_cast<const uintptr_t*>(frame);  // what the caller had in its frame pointer
-  for (size_t i = 1; i < site.returns.size(); ++i) {
+  for (int i = 0; i < kMostFrames; ++i) {
+    if (found == 0) {
+      const Owner owner = owner_of(next);
+      if (owner == Owner::library || (owner == Owner::unknown && next != first)) {
+        break;  // which have no frame pointers, and lead anywhere
+      }
+      found += owner == Owner::library_with_frames ? 0U : 1U;
+    } else {
+      ++found;
+    }
+    if (found != 0) {
+      site.returns[found - 1] = next;
+    }
     // Both kinds of machine that we run on keep the caller's frame pointer there, and the return address behind it. A
     // frame that is not above the one before, not aligned, or not within the stack is no frame pointer but a register
     // that the compiler put to other use.
-    if (at <= below || at % sizeof(uintptr_t) != 0 || end < 2 * sizeof(uintptr_t) || at > end - 2 * sizeof(uintptr_t)) {
+    if (found == site.returns.size() || at <= below || at % sizeof(uintptr_t) != 0) {
       break;
     }
-    site.returns[i] = reinterpret_cast<const uintptr_t*>(at)[1];
+    if (const uintptr_t end = stack_end(); end < 2 * sizeof(uintptr_t) || at > end - 2 * sizeof(uintptr_t)) {
+      break;
+    }
+    next = reinterpret_cast<const uintptr_t*>(at)[1];
     below = at;
     at = *reinterpret_cast<const uintptr_t*>(at);
+  }
+  if (found == 0) {
+    site.returns[0] = first;  // the library's name has to do
   }
   return site;
 }

@@ -18,8 +18,9 @@ struct CallSite {
 /// what was found. The first call in a process loads libgcc's unwinder, which allocates (backtrace(3)).
 CallSite call_site();
 
-/// The same for a few nanoseconds, from the function that the program calls: its `__builtin_frame_address(0)` and
-/// `__builtin_return_address(0)`. The callers of inline functions are found where these have frame pointers, which is
+/// The same for a few nanoseconds, from the function that is called: its `__builtin_frame_address(0)` and
+/// `__builtin_return_address(0)`. It begins with the first frame outside our libraries, as far as theirs have frame
+/// pointers, which librdmacm is built with. The callers of inline functions are found where these have them, which is
 /// so where they are functions at all (without optimization). Thread-safe. Reads no memory outside the calling
 /// thread's stack.
 CallSite call_site_of(const void* frame, const void* return_address);

@@ -19,22 +19,32 @@ class WakeEntry;
 
 /// For RINGBOLT_EXPLAIN: threads that wait at a channel, or poll a queue in vain, and where. Thread-safe.
 struct Waiters {
-  std::atomic<uint32_t> now{0};      ///< in ibv_get_cq_event
-  std::atomic<uint64_t> waits{0};    ///< so far, or empty polls
-  std::atomic<uint64_t> answers{0};  ///< polls that were not empty
+  std::atomic<uint32_t> now{0};       ///< in ibv_get_cq_event
+  std::atomic<uint64_t> waits{0};     ///< so far, or empty polls
+  std::atomic<uint64_t> answers{0};   ///< polls that were not empty
+  std::atomic<uintptr_t> returns{0};  ///< where the poll returned whose place is noted
   std::array<std::atomic<uintptr_t>, 3> site{};
 
-  /// Whether the place of an empty poll, which returns there, is to be noted: of one that spins it is known.
-  bool wants_site(const void* returns_to) const {
-    constexpr uint64_t kOneOf = 16;
-    return waits.load(std::memory_order_relaxed) % kOneOf == 0 ||
-           site[0].load(std::memory_order_relaxed) != reinterpret_cast<uintptr_t>(returns_to);
+  /// Whether the place of a poll, which has found `got` and returns there, is to be noted: of one that spins it is
+  /// known. What lies behind the place where it returns may change without it: 1 of 64 is noted in any case.
+  bool wants_site(int got, const void* returns_to) const {
+    constexpr uint64_t kOneOf = 64;
+    return got == 0 && (waits.load(std::memory_order_relaxed) % kOneOf == 0 ||
+                        returns.load(std::memory_order_relaxed) != reinterpret_cast<uintptr_t>(returns_to));
   }
-  void note(const base::CallSite& from) {
+  /// An empty poll, or a wait, from there.
+  void note(const base::CallSite& from, const void* returns_to = nullptr) {
+    returns.store(reinterpret_cast<uintptr_t>(returns_to), std::memory_order_relaxed);
     for (size_t i = 0; i < site.size(); ++i) {
       site[i].store(from.returns[i], std::memory_order_relaxed);
     }
-    waits.fetch_add(1, std::memory_order_relaxed);
+    count(waits);
+  }
+  /// Any other poll.
+  void note_poll(int got) { count(got == 0 ? waits : answers); }
+  /// Not as one step: of two threads that poll at once one may count for both, which leaves it a queue that is polled.
+  static void count(std::atomic<uint64_t>& polls) {
+    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   base::CallSite last_site() const {
     base::CallSite last;

@@ -106,6 +106,37 @@ TEST_F(ChannelTest, serves_two_queues_that_are_armed) {
   }
 }
 
+// RINGBOLT_EXPLAIN: of a loop that polls in vain the place is looked up now and then, and whenever it is another one.
+TEST(PollWaiters, want_the_place_of_an_empty_poll_that_is_new_and_of_one_in_64) {
+  Waiters pollers;
+  const int here = 1;
+  const int there = 2;
+  base::CallSite site;
+  site.returns = {11, 12, 13};
+  EXPECT_TRUE(pollers.wants_site(0, &here));
+  EXPECT_FALSE(pollers.wants_site(1, &here));  // it has found something
+  pollers.note(site, &here);
+  EXPECT_EQ(pollers.last_site().returns, site.returns);
+  int noted = 0;
+  constexpr int kPolls = 640;
+  for (int i = 1; i < kPolls; ++i) {
+    if (pollers.wants_site(0, &here)) {
+      ++noted;
+      pollers.note(site, &here);
+    } else {
+      pollers.note_poll(0);
+    }
+  }
+  EXPECT_EQ(noted, kPolls / 64 - 1);
+  EXPECT_EQ(pollers.waits.load(), static_cast<uint64_t>(kPolls));
+  pollers.note_poll(0);
+  EXPECT_TRUE(pollers.wants_site(0, &there));
+  EXPECT_EQ(pollers.answers.load(), 0U);
+  pollers.note_poll(3);
+  pollers.note_poll(-1);  // an overflow is no waiting either
+  EXPECT_EQ(pollers.answers.load(), 2U);
+}
+
 TEST(AsyncEventsQueue, forgets_the_events_of_one_object_and_keeps_those_of_the_port) {
   AsyncEvents events;
   ibv_qp gone{};

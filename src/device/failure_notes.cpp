@@ -59,6 +59,11 @@ uint32_t access_of(ibv_wr_opcode opcode) {
   }
 }
 
+bool is_of_peer(const QueuePairCore& core, const PeerNotes::Note& note, NoteKind kind) {
+  return note.kind == kind && note.number == core.attributes.dest_qp_num && note.peer_number == core.qpn &&
+         core.port->owns(note.peer_gid);
+}
+
 std::string qp_text(const QueuePairCore& core) { return fmt::format("queue pair {:#x}", core.qpn); }
 
 /// Both ends of the connection, as far as this one knows them.
@@ -81,14 +86,16 @@ base::Explanation why_send_failed(const QueuePairCore& core, const QueuePairNote
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_INV_REQ_ERR:
     case IBV_WC_REM_OP_ERR:
-      return {fmt::format("{} refused it, posted {}: {}", peer_text(core), age_text(send.posted_ns), asked),
-              remedy_of(status)};
+      return {
+          fmt::format("{} refused it, posted {}: {}", peer_text(core), age_text(core.notes->posted_ns(send)), asked),
+          remedy_of(status)};
     case IBV_WC_LOC_LEN_ERR:
       return {fmt::format("it has {} bytes; the port takes messages of {}, datagrams of {}, atomics of 8", send.length,
                           kMaxMessageBytes, mtu_bytes(core.port->mtu)),
               "send it in parts"};
     default:
-      return {fmt::format("it had {}, and was posted {}", asked, age_text(send.posted_ns)), remedy_of(status)};
+      return {fmt::format("it had {}, and was posted {}", asked, age_text(core.notes->posted_ns(send))),
+              remedy_of(status)};
   }
 }
 
@@ -111,10 +118,14 @@ void tell_peer(const QueuePairCore& core, NoteKind kind, std::string text) {
 }
 
 std::optional<PeerNotes::Note> peer_note(const QueuePairCore& core, NoteKind kind, uint64_t since_ns) {
-  return core.process.peer_notes()->find([&](const PeerNotes::Note& note) {
-    return note.kind == kind && note.number == core.attributes.dest_qp_num && note.peer_number == core.qpn &&
-           note.time_ns >= since_ns && core.port->owns(note.peer_gid);
-  });
+  return core.process.peer_notes()->find(
+      [&](const PeerNotes::Note& note) { return is_of_peer(core, note, kind) && note.time_ns >= since_ns; });
+}
+
+std::optional<PeerNotes::Note> peer_note_of(const QueuePairCore& core, const QueuePairNotes::Send& send,
+                                            NoteKind kind) {
+  return core.process.peer_notes()->find([&](const PeerNotes::Note& note) { return is_of_peer(core, note, kind); },
+                                         send.peer_notes);
 }
 
 base::Explanation why_pieces_refused(const QueuePairCore& core, std::span<const ibv_sge> pieces, uint32_t access) {
@@ -284,13 +295,13 @@ base::Explanation why_unanswered(const QueuePairCore& core, uint64_t waited_ns, 
   return why;
 }
 
-void explain_failed_send(const QueuePairCore& core, uint32_t place, uint64_t wr_id, ibv_wc_status status) {
+void explain_failed_send(const QueuePairCore& core, uint32_t place, ibv_wc_status status) {
   QueuePairNotes& notes = *core.notes;
   const QueuePairNotes::Send& send = notes.send(place);
   base::Incident incident;
   incident.call = opcode_text(send.opcode);
   incident.object = qp_text(core);
-  incident.detail = fmt::format("wr_id {}", wr_id);
+  incident.detail = fmt::format("wr_id {}", send.wr_id);
   incident.status = text_of(status);
   incident.posted = send.site;
   if (status == IBV_WC_WR_FLUSH_ERR) {
@@ -304,24 +315,23 @@ void explain_failed_send(const QueuePairCore& core, uint32_t place, uint64_t wr_
   const auto kind = status == IBV_WC_RNR_RETRY_EXC_ERR ? NoteKind::starved : NoteKind::refused;
   const bool is_refused =
       status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_OP_ERR;
-  if (const auto note = peer_note(core, kind, kind == NoteKind::starved ? kEver : send.posted_ns);
+  if (const auto note = kind == NoteKind::starved ? peer_note(core, kind, kEver) : peer_note_of(core, send, kind);
       note && why.peer.empty() && (is_refused || kind == NoteKind::starved)) {
     why.peer = fmt::format("{} (process {}, {})", note->text, note->pid, age_text(note->time_ns));
   }
-  notes.say_ended(fmt::format("wr_id {}, an {} that was posted at {}, has failed with {}", wr_id, incident.call,
+  notes.say_ended(fmt::format("wr_id {}, an {} that was posted at {}, has failed with {}", send.wr_id, incident.call,
                               base::place_of(send.site), incident.status));
   base::explain(incident, why);
 }
 
-void explain_failed_receive(const QueuePairCore& core, uint64_t wr_id, const base::CallSite& site,
-                            ibv_wc_status status) {
+void explain_failed_receive(const QueuePairCore& core, const NotedReceive& receive, ibv_wc_status status) {
   QueuePairNotes& notes = *core.notes;
   base::Incident incident;
   incident.call = "receive";
   incident.object = qp_text(core);
-  incident.detail = fmt::format("wr_id {}", wr_id);
+  incident.detail = fmt::format("wr_id {}", receive.wr_id);
   incident.status = text_of(status);
-  incident.posted = site;
+  incident.posted = receive.site;
   if (status == IBV_WC_WR_FLUSH_ERR) {
     if (const std::string ended_by = notes.take_ended(); !ended_by.empty()) {
       base::explain(incident, why_flushed(ended_by));
@@ -333,13 +343,14 @@ void explain_failed_receive(const QueuePairCore& core, uint64_t wr_id, const bas
                                      : base::Explanation{fmt::format("{} could not be read: {}", peer_text(core),
                                                                      "its memory is gone, or closed to us"),
                                                          remedy_of(status)};
-  notes.say_ended(fmt::format("the receive with wr_id {} has failed with {}: {}", wr_id, incident.status, why.why));
+  notes.say_ended(
+      fmt::format("the receive with wr_id {} has failed with {}: {}", receive.wr_id, incident.status, why.why));
   base::explain(incident, why);
 }
 
-bool explain_starved_send(const QueuePairCore& core, uint32_t place, uint64_t wr_id) {
+bool explain_starved_send(const QueuePairCore& core, uint32_t place) {
   const QueuePairNotes::Send& send = core.notes->send(place);
-  const auto note = peer_note(core, NoteKind::starved, send.posted_ns);
+  const auto note = peer_note_of(core, send, NoteKind::starved);
   constexpr uint8_t kForever = 7;
   if (!note || core.attributes.rnr_retry != kForever) {
     return false;
@@ -347,13 +358,13 @@ bool explain_starved_send(const QueuePairCore& core, uint32_t place, uint64_t wr
   base::Incident incident;
   incident.call = opcode_text(send.opcode);
   incident.object = qp_text(core);
-  incident.detail = fmt::format("wr_id {}", wr_id);
+  incident.detail = fmt::format("wr_id {}", send.wr_id);
   incident.status = "waits for a receive of the peer";
   incident.posted = send.site;
   base::explain(
       incident,
       {fmt::format("it was posted {}, and {} has no receive for it; rnr_retry is 7, which waits for ever",
-                   age_text(send.posted_ns), peer_text(core)),
+                   age_text(core.notes->posted_ns(send)), peer_text(core)),
        "post receives at the peer before it is sent to", fmt::format("{} (process {})", note->text, note->pid)});
   return true;
 }

@@ -40,13 +40,10 @@ std::string receives_text(const QueuePairCore& core, uint32_t posted) RINGBOLT_R
 /// No answer came for `waited_ns`; 0: nobody has looked how long. `what`: what is known of the peer; may be empty.
 base::Explanation why_unanswered(const QueuePairCore& core, uint64_t waited_ns, const std::string& what);
 
-void explain_failed_send(const QueuePairCore& core, uint32_t place, uint64_t wr_id, ibv_wc_status status)
-    RINGBOLT_REQUIRES(send_half);
-/// `site`: where it was posted, as far as that is known.
-void explain_failed_receive(const QueuePairCore& core, uint64_t wr_id, const base::CallSite& site,
-                            ibv_wc_status status);
+void explain_failed_send(const QueuePairCore& core, uint32_t place, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
+void explain_failed_receive(const QueuePairCore& core, const NotedReceive& receive, ibv_wc_status status);
 /// A send waits for a receive of the peer's for ever; told, and true, if the peer has said that it has none.
-bool explain_starved_send(const QueuePairCore& core, uint32_t place, uint64_t wr_id) RINGBOLT_REQUIRES(send_half);
+bool explain_starved_send(const QueuePairCore& core, uint32_t place) RINGBOLT_REQUIRES(send_half);
 /// A datagram, or a message of UC, is lost here. `from`: "queue pair 0x12 of fe80::1".
 void explain_dropped(const QueuePairCore& core, const std::string& from, base::Explanation why);
 
@@ -54,6 +51,9 @@ void explain_dropped(const QueuePairCore& core, const std::string& from, base::E
 void tell_peer(const QueuePairCore& core, PeerNotes::Kind kind, std::string text);
 /// What it told us of that kind since then.
 std::optional<PeerNotes::Note> peer_note(const QueuePairCore& core, PeerNotes::Kind kind, uint64_t since_ns);
+/// The same, since that send was posted.
+std::optional<PeerNotes::Note> peer_note_of(const QueuePairCore& core, const QueuePairNotes::Send& send,
+                                            PeerNotes::Kind kind);
 /// "queue pair 0x12 of process 4711".
 std::string peer_text(const QueuePairCore& core);
 

@@ -26,13 +26,13 @@ using testing::Not;
 
 int post_noted(End& end, ibv_send_wr wr) {
   ibv_send_wr* bad = nullptr;
-  return end.qp().post_send_noted(&wr, &bad, base::call_site());
+  return end.qp().post_send_noted(&wr, &bad, {base::call_site()});
 }
 int send_noted(End& end, uint64_t id, ibv_sge piece) { return post_noted(end, End::request(IBV_WR_SEND, id, &piece)); }
 int receive_noted(End& end, uint64_t id, ibv_sge piece) {
   ibv_recv_wr wr{id, nullptr, &piece, 1};
   ibv_recv_wr* bad = nullptr;
-  return end.qp().post_receive_noted(&wr, &bad, base::call_site());
+  return end.qp().post_receive_noted(&wr, &bad, {base::call_site()});
 }
 
 /// Two queue pairs that are connected, and memory.

@@ -96,7 +96,10 @@ std::unique_ptr<PeerNotes> PeerNotes::open(const std::string& folder) {
 }
 
 PeerNotes::PeerNotes(std::string path, base::UniqueFd file, void* memory)
-    : path_(std::move(path)), file_(std::move(file)), memory_(memory) {}
+    : path_(std::move(path)),
+      file_(std::move(file)),
+      memory_(memory),
+      written_(&static_cast<Layout*>(memory)->written) {}
 
 PeerNotes::~PeerNotes() {
   leave();
@@ -129,11 +132,12 @@ void PeerNotes::write(const Note& note) {
   std::atomic_thread_fence(std::memory_order_release);
 }
 
-std::optional<PeerNotes::Note> PeerNotes::find(const std::function<bool(const Note&)>& is_wanted) const {
+std::optional<PeerNotes::Note> PeerNotes::find(const std::function<bool(const Note&)>& is_wanted,
+                                               uint64_t first) const {
   auto& layout = *static_cast<Layout*>(memory_);
   const uint64_t end = std::atomic_ref<uint64_t>(layout.written).load(std::memory_order_acquire);
-  for (uint64_t i = 0; i < std::min<uint64_t>(end, kNotes); ++i) {
-    Words& place = layout.notes[(end - 1 - i) % kNotes];
+  for (uint64_t i = end; i > std::max(first, end - std::min<uint64_t>(end, kNotes)); --i) {
+    Words& place = layout.notes[(i - 1) % kNotes];
     Words words{};
     for (size_t word = 0; word < words.size(); ++word) {
       words[word] = std::atomic_ref<uint64_t>(place[word]).load(std::memory_order_relaxed);

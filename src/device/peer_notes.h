@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -50,8 +51,10 @@ class PeerNotes {
   void leave();
   /// `note.pid` and `note.time_ns` are set here.
   void write(const Note& note);
-  /// The newest that is wanted.
-  std::optional<Note> find(const std::function<bool(const Note&)>& is_wanted) const;
+  /// How many were ever written, by anybody: those from here on are news. A load, for the hot path.
+  uint64_t count() const noexcept { return std::atomic_ref<uint64_t>(*written_).load(std::memory_order_relaxed); }
+  /// The newest that is wanted, of those from number `first` on.
+  std::optional<Note> find(const std::function<bool(const Note&)>& is_wanted, uint64_t first = 0) const;
 
  private:
   PeerNotes(std::string path, base::UniqueFd file, void* memory);
@@ -59,6 +62,7 @@ class PeerNotes {
   const std::string path_;
   base::UniqueFd file_;
   void* const memory_;
+  uint64_t* const written_;  // of that memory
 };
 
 }  // namespace ringbolt::device

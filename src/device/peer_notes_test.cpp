@@ -64,6 +64,26 @@ TEST_F(PeerNotesTest, cut_what_is_too_long_and_forget_the_oldest) {
   EXPECT_EQ(text_of(*notes, 100), "y");
 }
 
+TEST_F(PeerNotesTest, what_was_written_before_a_count_is_no_news_after_it) {
+  const auto a = PeerNotes::open(folder_);
+  const auto b = PeerNotes::open(folder_);
+  const auto any = [](const PeerNotes::Note&) { return true; };
+  EXPECT_EQ(a->count(), 0U);
+  EXPECT_FALSE(a->find(any, a->count()));
+  b->write(note_of(1, "before"));
+  const uint64_t count = a->count();
+  EXPECT_EQ(count, 1U);
+  EXPECT_FALSE(a->find(any, count));
+  EXPECT_TRUE(a->find(any, count - 1));
+  b->write(note_of(2, "after"));
+  EXPECT_EQ(a->find(any, count)->text, "after");
+  EXPECT_FALSE(a->find([](const PeerNotes::Note& one) { return one.number == 1; }, count));
+  for (uint32_t i = 0; i < PeerNotes::kNotes; ++i) {
+    b->write(note_of(3, "later"));
+  }
+  EXPECT_EQ(a->find(any, count)->text, "later");  // of those that are overwritten none is found
+}
+
 TEST_F(PeerNotesTest, the_last_to_leave_removes_the_file) {
   auto a = PeerNotes::open(folder_);
   auto b = PeerNotes::open(folder_);

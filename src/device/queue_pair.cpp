@@ -188,14 +188,14 @@ void QueuePair::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
   init.sq_sig_all = send_.limits().signals_all ? 1 : 0;
 }
 
-int QueuePair::post_receive_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site) try {
+int QueuePair::post_receive_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const ReceivePosting& from) try {
   if (core_.faults.has(fault::Subject::state)) [[unlikely]] {
     inject_at_posting(*core_.port);
   }
   if (diverts_unexpected_) {
     take_arrived();
   }
-  return core_.notes == nullptr ? receive_.post(wr, bad) : receive_.post_noted(wr, bad, site);
+  return core_.notes == nullptr ? receive_.post(wr, bad) : receive_.post_noted(wr, bad, from);
 } catch (...) {
   return base::caught_errno();
 }

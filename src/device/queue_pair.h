@@ -47,11 +47,11 @@ class QueuePair {
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad) { return send_.post(wr, bad); }
   /// As ibv_post_recv.
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
-  /// The same for RINGBOLT_EXPLAIN, with where it is posted.
-  int post_send_noted(ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site) {
-    return core_.notes == nullptr ? send_.post(wr, bad) : send_.post_noted(wr, bad, site);
+  /// The same for RINGBOLT_EXPLAIN, with where and when it is posted.
+  int post_send_noted(ibv_send_wr* wr, ibv_send_wr** bad, const SendPosting& from) {
+    return core_.notes == nullptr ? send_.post(wr, bad) : send_.post_noted(wr, bad, from);
   }
-  int post_receive_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
+  int post_receive_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const ReceivePosting& from);
   /// ReceiveQueue::receive_in_place.
   int receive_in_place() { return receive_.receive_in_place(); }
 

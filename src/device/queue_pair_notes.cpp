@@ -11,36 +11,50 @@
 
 namespace ringbolt::device {
 
-void QueuePairNotes::note_send(uint32_t place, const ibv_send_wr& wr, const base::CallSite& site, uint64_t now_ns) {
+void QueuePairNotes::note_send(uint32_t place, const ibv_send_wr& wr, const Send& like) {
   const bool is_atomic = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   Send& note = sends_[place];
-  note.site = site;
-  note.posted_ns = now_ns;
+  note.site = like.site;
+  note.ticks = like.ticks;
+  note.peer_notes = like.peer_notes;
+  note.wr_id = like.wr_id;
   note.opcode = wr.opcode;
-  note.wr_id = wr.wr_id;
   note.is_signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   last_send_ = place;
   has_sent_ = true;
   const bool has_pieces = wr.opcode != IBV_WR_BIND_MW && wr.opcode != IBV_WR_LOCAL_INV;  // else they are anything
   note.pieces = wr.num_sge < 0 || !has_pieces ? 0 : std::min(static_cast<uint32_t>(wr.num_sge), most_pieces_);
-  std::copy_n(wr.sg_list, note.pieces, pieces_.begin() + static_cast<ptrdiff_t>(size_t{place} * most_pieces_));
   note.length = 0;
+  ibv_sge* const pieces = pieces_.data() + size_t{place} * most_pieces_;
   for (uint32_t i = 0; i < note.pieces; ++i) {
+    pieces[i] = wr.sg_list[i];
     note.length += wr.sg_list[i].length;
   }
   note.key = is_atomic ? wr.wr.atomic.rkey : wr.wr.rdma.rkey;
   note.address = is_atomic ? wr.wr.atomic.remote_addr : wr.wr.rdma.remote_addr;
 }
 
-void QueuePairNotes::note_receives(uint32_t posted, const base::CallSite& site) {
-  for (uint32_t i = 0; i < posted; ++i) {
-    receives_[receives_posted_++ % receives_.size()] = site;
-  }
-  last_receive_ns_ = posted == 0 ? last_receive_ns_ : base::coarse_now_ns();
+uint64_t QueuePairNotes::posted_ns(const Send& send) const {
+  return send.ticks == 0 ? base::now_ns() : clock_.ns(send.ticks);
 }
 
-base::CallSite QueuePairNotes::taken_receive(uint32_t behind) const {
-  return receives_posted_ <= behind ? base::CallSite{} : receives_[(receives_posted_ - behind - 1) % receives_.size()];
+void QueuePairNotes::note_receives(const ibv_recv_wr* list, uint32_t posted, const ReceivePosting& from) {
+  const ibv_recv_wr* told = from.original != nullptr ? from.original : list;
+  for (uint32_t i = 0; i < posted && told != nullptr; ++i, told = told->next) {
+    NotedReceive& note = receives_[next_receive_];
+    note.wr_id = told->wr_id;
+    note.site = from.site;
+    next_receive_ = next_receive_ + 1 == receives_.size() ? 0 : next_receive_ + 1;
+    ++receives_posted_;
+  }
+  if (posted != 0) {
+    last_receive_ticks_ = from.ticks != 0 ? from.ticks : clock_.now();
+  }
+}
+
+NotedReceive QueuePairNotes::taken_receive(uint32_t behind) const {
+  const size_t room = receives_.size();
+  return receives_posted_ <= behind ? NotedReceive{} : receives_[(next_receive_ + 2 * room - behind % room - 1) % room];
 }
 
 bool QueuePairNotes::note_starved(uint64_t now_ns) {
@@ -58,7 +72,7 @@ std::string QueuePairNotes::receives_text(uint32_t posted) const {
     return "no receive was ever posted";
   }
   return fmt::format("{} receives are posted; {} were, the last {} at {}", posted, receives_posted_,
-                     age_text(last_receive_ns_), base::place_of(taken_receive(0)));
+                     age_text(clock_.ns(last_receive_ticks_)), base::place_of(taken_receive(0).site));
 }
 
 void QueuePairNotes::say_why_send(base::Explanation why) {

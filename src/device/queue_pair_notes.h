@@ -12,8 +12,26 @@
 #include "base/mutex.h"
 #include "device/half_locks.h"
 #include "device/receive_ring.h"
+#include "trace/tick_clock.h"
 
 namespace ringbolt::device {
+
+/// Whence a list of requests comes. The device's own `wr_id`s may be other numbers than the program's, where the
+/// sanitizer stands between them.
+template <class Wr>
+struct Posting {
+  base::CallSite site{};
+  uint64_t ticks = 0;            ///< the recorder's time of the call; 0: nobody has looked, and it is to be looked now
+  const Wr* original = nullptr;  ///< the list as the program gave it; null: it is the one that is posted
+};
+using SendPosting = Posting<ibv_send_wr>;
+using ReceivePosting = Posting<ibv_recv_wr>;
+
+/// A receive that was posted, as the program knows it.
+struct NotedReceive {
+  uint64_t wr_id = 0;
+  base::CallSite site{};
+};
 
 /// What RINGBOLT_EXPLAIN needs to know of a queue pair beside what the device does: where each request was posted, and
 /// what failed it. Only while explaining; there is none otherwise.
@@ -21,7 +39,8 @@ class QueuePairNotes {
  public:
   struct Send {
     base::CallSite site;
-    uint64_t posted_ns = 0;
+    uint64_t ticks = 0;       ///< when; 0: the post goes on
+    uint64_t peer_notes = 0;  ///< how many notes of processes there were before: what the peer says of it is newer
     ibv_wr_opcode opcode = IBV_WR_SEND;
     uint32_t key = 0;  ///< remote
     uint64_t address = 0;
@@ -38,8 +57,13 @@ class QueuePairNotes {
         pieces_(send_slots * send_pieces),
         receives_(size_t{receive_depth} + 1) {}
 
-  void note_send(uint32_t place, const ibv_send_wr& wr, const base::CallSite& site, uint64_t now_ns)
-      RINGBOLT_REQUIRES(send_half);
+  /// `like`: its site, ticks and peer_notes are those of the new one, and its wr_id.
+  void note_send(uint32_t place, const ibv_send_wr& wr, const Send& like) RINGBOLT_REQUIRES(send_half);
+  /// The clock is read when the peer has the request, so that it need not wait for that.
+  void note_time_of_send(uint32_t place, uint64_t ticks) RINGBOLT_REQUIRES(send_half) { sends_[place].ticks = ticks; }
+  uint64_t ticks_now() const noexcept { return clock_.now(); }
+  /// When it was posted, by CLOCK_MONOTONIC.
+  uint64_t posted_ns(const Send& send) const;
   /// The newest; its place.
   uint32_t last_send() const RINGBOLT_REQUIRES(send_half) { return last_send_; }
   bool has_sent() const RINGBOLT_REQUIRES(send_half) { return has_sent_; }
@@ -48,9 +72,11 @@ class QueuePairNotes {
     return pieces_.data() + size_t{place} * most_pieces_;
   }
 
-  void note_receives(uint32_t posted, const base::CallSite& site) RINGBOLT_REQUIRES(receive_half);
-  /// Of the receive that was taken last, behind which so many are posted.
-  base::CallSite taken_receive(uint32_t behind) const RINGBOLT_REQUIRES(receive_half);
+  /// The first `posted` of the list were taken.
+  void note_receives(const ibv_recv_wr* list, uint32_t posted, const ReceivePosting& from)
+      RINGBOLT_REQUIRES(receive_half);
+  /// The receive that was taken last, behind which so many are posted.
+  NotedReceive taken_receive(uint32_t behind) const RINGBOLT_REQUIRES(receive_half);
   /// "no receive was ever posted"; "0 receives are posted; 32 were, the last 3.0 s ago at server.c:90".
   std::string receives_text(uint32_t posted) const RINGBOLT_REQUIRES(receive_half);
   /// A message finds no receive: whether that is news since the last time.
@@ -68,14 +94,16 @@ class QueuePairNotes {
   void clear();
 
  private:
+  const trace::TickClock clock_;
   std::vector<Send> sends_ RINGBOLT_GUARDED_BY(send_half);
   uint32_t last_send_ RINGBOLT_GUARDED_BY(send_half) = 0;
   bool has_sent_ RINGBOLT_GUARDED_BY(send_half) = false;
   const uint32_t most_pieces_;
   std::vector<ibv_sge> pieces_ RINGBOLT_GUARDED_BY(send_half);
-  std::vector<base::CallSite> receives_ RINGBOLT_GUARDED_BY(receive_half);  // by their numbers
+  std::vector<NotedReceive> receives_ RINGBOLT_GUARDED_BY(receive_half);  // by their numbers
+  size_t next_receive_ RINGBOLT_GUARDED_BY(receive_half) = 0;
   uint64_t receives_posted_ RINGBOLT_GUARDED_BY(receive_half) = 0;
-  uint64_t last_receive_ns_ RINGBOLT_GUARDED_BY(receive_half) = 0;
+  uint64_t last_receive_ticks_ RINGBOLT_GUARDED_BY(receive_half) = 0;
   uint64_t starved_at_ RINGBOLT_GUARDED_BY(receive_half) = UINT64_MAX;  // how many were posted then
   uint64_t starved_ns_ RINGBOLT_GUARDED_BY(receive_half) = 0;
   base::Mutex mutex_;  // a leaf

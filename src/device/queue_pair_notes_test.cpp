@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
+#include "base/clock.h"
 #include "device/half_locks.h"
 
 namespace ringbolt::device {
@@ -17,23 +19,34 @@ base::CallSite site(uintptr_t number) { return {{number, 0, 0}}; }
 
 class QueuePairNotesTest : public testing::Test {
  protected:
-  QueuePairNotes::Send note(const ibv_send_wr& wr, uint32_t place = 0, uint64_t now_ns = 77) {
+  QueuePairNotes::Send note(const ibv_send_wr& wr, uint32_t place = 0) {
     const SendGuard guard(locks_);
-    notes_.note_send(place, wr, site(place + 1), now_ns);
+    QueuePairNotes::Send like;
+    like.site = site(place + 1);
+    like.ticks = 77;
+    like.peer_notes = 5;
+    like.wr_id = 9;
+    notes_.note_send(place, wr, like);
     return notes_.send(place);
   }
   ibv_sge noted_piece(uint32_t place, uint32_t index) {
     const SendGuard guard(locks_);
     return notes_.pieces(place)[index];
   }
-  void note_receives(uint32_t count, uintptr_t from) {
+  /// `count` of a list of as many, of which the program numbers the first `wr_id`, and so on.
+  void note_receives(uint32_t count, uintptr_t from, uint64_t wr_id = 0) {
     const ReceiveGuard guard(locks_);
-    notes_.note_receives(count, site(from));
+    std::vector<ibv_recv_wr> list(count + 1);
+    for (uint32_t i = 0; i < count; ++i) {
+      list[i] = {wr_id + i, &list[i + 1], nullptr, 0};
+    }
+    notes_.note_receives(list.data(), count, {site(from)});
   }
-  uintptr_t taken_receive(uint32_t behind) {
+  NotedReceive noted_receive(uint32_t behind) {
     const ReceiveGuard guard(locks_);
-    return notes_.taken_receive(behind).returns[0];
+    return notes_.taken_receive(behind);
   }
+  uintptr_t taken_receive(uint32_t behind) { return noted_receive(behind).site.returns[0]; }
   std::string receives_text(uint32_t posted) {
     const ReceiveGuard guard(locks_);
     return notes_.receives_text(posted);
@@ -44,7 +57,7 @@ class QueuePairNotesTest : public testing::Test {
   }
   ibv_send_wr request(ibv_wr_opcode opcode, int pieces) {
     ibv_send_wr wr{};
-    wr.wr_id = 9;
+    wr.wr_id = 1234;  // the device's number for it
     wr.opcode = opcode;
     wr.sg_list = pieces_.data();
     wr.num_sge = pieces;
@@ -66,7 +79,8 @@ TEST_F(QueuePairNotesTest, keep_what_a_write_names) {
   EXPECT_EQ(noted.key, 0x5678U);
   EXPECT_EQ(noted.address, 0xabcd000U);
   EXPECT_EQ(noted.length, 30U);
-  EXPECT_EQ(noted.posted_ns, 77U);
+  EXPECT_EQ(noted.ticks, 77U);
+  EXPECT_EQ(noted.peer_notes, 5U);
   EXPECT_EQ(noted.site.returns[0], 4U);
   EXPECT_TRUE(noted.is_signaled);
   ASSERT_EQ(noted.pieces, 2U);
@@ -128,6 +142,36 @@ TEST_F(QueuePairNotesTest, know_receives_around_the_end_of_a_full_queue) {
       EXPECT_EQ(taken_receive(behind), number - behind) << number << " " << behind;
     }
   }
+}
+
+TEST_F(QueuePairNotesTest, know_receives_by_the_numbers_of_the_program) {
+  note_receives(2, 11, 500);
+  EXPECT_EQ(noted_receive(1).wr_id, 500U);
+  EXPECT_EQ(noted_receive(0).wr_id, 501U);
+  ibv_recv_wr original{7, nullptr, nullptr, 0};
+  ibv_recv_wr passed{0xabcd, nullptr, nullptr, 0};
+  {
+    const ReceiveGuard guard(locks_);
+    notes_.note_receives(&passed, 1, {site(12), 0, &original});
+  }
+  EXPECT_EQ(noted_receive(0).wr_id, 7U);
+}
+
+// What is noted of a send before it is the peer's has no time yet: it is posted just now.
+TEST_F(QueuePairNotesTest, know_when_a_send_was_posted) {
+  QueuePairNotes::Send send;
+  const uint64_t before = base::now_ns();
+  EXPECT_GE(notes_.posted_ns(send), before);
+  {
+    const SendGuard guard(locks_);
+    notes_.note_send(2, request(IBV_WR_SEND, 1), send);
+    notes_.note_time_of_send(2, notes_.ticks_now());
+    send = notes_.send(2);
+  }
+  constexpr uint64_t kSlackNs = 1'000'000;  // between the readings of two clocks a thread may lose its core
+  const uint64_t posted = notes_.posted_ns(send);
+  EXPECT_GE(posted + kSlackNs, before);
+  EXPECT_LE(posted, base::now_ns() + kSlackNs);
 }
 
 TEST_F(QueuePairNotesTest, say_how_many_receives_there_were) {

@@ -60,7 +60,7 @@ bool QueuePairExplainer::explain_starvation() const {
   core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
     const uint32_t done = core_.sends.done.load(std::memory_order_relaxed);
     if (core_.sends.unfinished() != 0) {
-      is_told = explain_starved_send(core_, sends_.place(done), sends_.entry(done).wr_id);
+      is_told = explain_starved_send(core_, sends_.place(done));
     }
   });
   return is_told;

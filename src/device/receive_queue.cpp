@@ -84,11 +84,11 @@ int ReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
   return base::caught_errno();
 }
 
-int ReceiveQueue::post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site) try {
+int ReceiveQueue::post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const ReceivePosting& from) try {
   const ReceiveGuard guard(core_.locks);
   const uint32_t before = ring_.count();
   const int error = post_locked(wr, bad);
-  core_.notes->note_receives(ring_.count() - before, site);
+  core_.notes->note_receives(wr, ring_.count() - before, from);
   return error;
 } catch (...) {
   return base::caught_errno();
@@ -131,8 +131,9 @@ void ReceiveQueue::push_failed(CompletionQueue& cq, uint64_t wr_id, ibv_wc_statu
   count_failed_receive(status, core_.counts);
   core_.when_noting([&](const QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
     const bool is_shared = core_.queues.shared != nullptr;
-    explain_failed_receive(
-        core_, wr_id, is_shared ? core_.queues.shared->site_of(wr_id) : notes.taken_receive(ring_.count()), status);
+    NotedReceive noted = is_shared ? core_.queues.shared->noted(wr_id) : notes.taken_receive(ring_.count());
+    noted.wr_id = noted.site ? noted.wr_id : wr_id;
+    explain_failed_receive(core_, noted, status);
   });
   cq.commit(status, true);
 }

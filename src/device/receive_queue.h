@@ -35,7 +35,7 @@ class ReceiveQueue {
   /// As ibv_post_recv.
   int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
   /// The same, with notes of where it was posted; there are notes.
-  int post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
+  int post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const ReceivePosting& from);
   /// Messages that lie in memory which this process sees anyway are not copied from here on: see base/in_place.h.
   /// EOPNOTSUPP where a profile or a shared receive queue has other ideas of receives.
   int receive_in_place();

@@ -182,15 +182,38 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
   return base::caught_errno();  // to name the request as well would cost the hot path two registers
 }
 
-[[gnu::flatten]] int SendQueue::post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site) try {
+// Notes are made before the requests are the peer's, since they may fail at once; what has time comes after.
+[[gnu::flatten]] int SendQueue::post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const SendPosting& from) try {
   const SendGuard guard(core_.locks);
-  const uint64_t now = base::now_ns();  // exact: what the peer noted before it is of another request
-  uint32_t at = core_.sends.tail.load(std::memory_order_relaxed);
-  uint32_t room = slots() - core_.sends.unfinished();
-  for (const ibv_send_wr* one = wr; one != nullptr && room > 0; one = one->next, --room) {
-    core_.notes->note_send(place(at++), *one, site, now);
+  QueuePairNotes& notes = *core_.notes;
+  QueuePairNotes::Send note;
+  note.site = from.site;
+  note.ticks = from.ticks;
+  note.peer_notes = core_.process.peer_notes()->count();
+  const uint32_t first = core_.sends.tail.load(std::memory_order_relaxed);
+  const uint32_t room = slots() - core_.sends.unfinished();
+  const ibv_send_wr* told = from.original != nullptr ? from.original : wr;
+  const ibv_send_wr* one = wr;
+  uint32_t at = first;
+  const auto note_up_to = [&](uint32_t end) RINGBOLT_REQUIRES(send_half) {
+    for (; one != nullptr && told != nullptr && at != end; one = one->next, told = told->next) {
+      note.wr_id = told->wr_id;
+      notes.note_send(place(at++), *one, note);
+    }
+  };
+  note_up_to(first + room);
+  const int error = post_locked(wr, bad);
+  const uint32_t tail = core_.sends.tail.load(std::memory_order_relaxed);
+  if (tail - first > room) [[unlikely]] {
+    note_up_to(tail);  // of a long list some were over before the last was taken, and have made room for it
   }
-  return post_locked(wr, bad);
+  if (from.ticks == 0 && tail != first) {
+    const uint64_t now = notes.ticks_now();
+    for (uint32_t i = tail - first > slots() ? tail - slots() : first; i != tail; ++i) {
+      notes.note_time_of_send(place(i), now);
+    }
+  }
+  return error;
 } catch (...) {
   return base::caught_errno();
 }
@@ -424,8 +447,7 @@ void SendQueue::push_completion(CompletionQueue& cq, const SendEntry& entry, ibv
 }
 
 [[gnu::cold, gnu::noinline]] void SendQueue::explain_failure(const SendEntry& entry, ibv_wc_status status) {
-  core_.when_noting([&](QueuePairNotes&)
-                        RINGBOLT_NOT_ANALYSED { explain_failed_send(core_, place(entry), entry.wr_id, status); });
+  core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED { explain_failed_send(core_, place(entry), status); });
 }
 
 bool SendQueue::has_untold_completion() {

@@ -39,7 +39,7 @@ class SendQueue {
   /// names. ENOMEM also where quirks want bytes to be copied, and there is no memory for the copy.
   int post(ibv_send_wr* wr, ibv_send_wr** bad);
   /// The same, with notes of each request and of where it was posted; there are notes.
-  int post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site);
+  int post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const SendPosting& from);
   /// Takes in answers, completes what is complete, and gets on with the rest.
   void progress(CompletionQueue& cq) RINGBOLT_REQUIRES(cq.lock);
   /// Gets on with queued sends without completing any, unless somebody else is at it.

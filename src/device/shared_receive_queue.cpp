@@ -12,6 +12,11 @@
 #include "device/limits.h"
 
 namespace ringbolt::device {
+namespace {
+
+constexpr size_t kMostOpen = 64;  // receives that messages are being put into while as many as fit are posted anew
+
+}  // namespace
 
 base::Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(ProtectionDomain& pd,
                                                                              const ibv_srq_attr& attributes) {
@@ -91,21 +96,34 @@ int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
   return base::caught_errno();
 }
 
-void SharedReceiveQueue::note_sites(const ibv_recv_wr* wr, const base::CallSite& site) {
-  constexpr size_t kMostSites = 65536;
-  const base::LockGuard guard(lock_);
-  if (sites_.size() >= kMostSites) {
-    sites_.clear();
+int SharedReceiveQueue::post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const ReceivePosting& from) try {
+  {
+    const base::LockGuard guard(lock_);
+    if (const size_t room = 2 * size_t{ring_.depth()} + kMostOpen; noted_.size() < room) {
+      std::ranges::rotate(noted_, noted_.begin() + static_cast<ptrdiff_t>(next_noted_));  // the oldest come first
+      next_noted_ = noted_.size();
+      noted_.resize(room);
+    }
+    const ibv_recv_wr* told = from.original != nullptr ? from.original : wr;
+    for (const ibv_recv_wr* one = wr; one != nullptr && told != nullptr; one = one->next, told = told->next) {
+      noted_[next_noted_] = {one->wr_id, {told->wr_id, from.site}};
+      next_noted_ = next_noted_ + 1 == noted_.size() ? 0 : next_noted_ + 1;
+    }
   }
-  for (; wr != nullptr; wr = wr->next) {
-    sites_[wr->wr_id] = site;
-  }
+  return post(wr, bad);
+} catch (...) {
+  return base::caught_errno();
 }
 
-base::CallSite SharedReceiveQueue::site_of(uint64_t wr_id) {
+NotedReceive SharedReceiveQueue::noted(uint64_t wr_id) {
   const base::LockGuard guard(lock_);
-  const auto found = sites_.find(wr_id);
-  return found == sites_.end() ? base::CallSite{} : found->second;
+  for (size_t i = 0; i < noted_.size(); ++i) {
+    const Noted& one = noted_[(next_noted_ + noted_.size() - 1 - i) % noted_.size()];
+    if (one.receive.site && one.wr_id == wr_id) {
+      return one.receive;
+    }
+  }
+  return {};
 }
 
 uint32_t SharedReceiveQueue::count() {

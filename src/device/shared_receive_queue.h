@@ -3,12 +3,12 @@
 #include <infiniband/verbs.h>
 
 #include <memory>
-#include <unordered_map>
+#include <vector>
 
 #include "base/adaptive_mutex.h"
-#include "base/calling_place.h"
 #include "base/result.h"
 #include "device/memory.h"
+#include "device/queue_pair_notes.h"
 #include "device/receive_ring.h"
 
 namespace ringbolt::device {
@@ -30,10 +30,10 @@ class SharedReceiveQueue {
   /// As ibv_modify_srq: a new depth, or a limit under which one event is announced.
   int modify(const ibv_srq_attr& attributes, int mask);
   int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
-  /// RINGBOLT_EXPLAIN: where these are about to be posted, and where the newest of that number was. Throws
-  /// std::bad_alloc.
-  void note_sites(const ibv_recv_wr* wr, const base::CallSite& site);
-  base::CallSite site_of(uint64_t wr_id);
+  /// RINGBOLT_EXPLAIN: the same, with notes of whence they come.
+  int post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const ReceivePosting& from);
+  /// The newest that was posted under that number; without a site: it is not known.
+  NotedReceive noted(uint64_t wr_id);
   uint32_t count();
 
   /// Takes the oldest receive and copies its pieces out (at most kMaxSge). False when there is none; where the program
@@ -48,7 +48,12 @@ class SharedReceiveQueue {
   ProtectionDomain& pd_;
   base::AdaptiveMutex lock_;
   ReceiveRing ring_ RINGBOLT_GUARDED_BY(lock_);
-  std::unordered_map<uint64_t, base::CallSite> sites_ RINGBOLT_GUARDED_BY(lock_);
+  struct Noted {
+    uint64_t wr_id = 0;  // the device's
+    NotedReceive receive{};
+  };
+  std::vector<Noted> noted_ RINGBOLT_GUARDED_BY(lock_);  // the newest, around the end; empty: nobody explains
+  size_t next_noted_ RINGBOLT_GUARDED_BY(lock_) = 0;
   uint32_t limit_ RINGBOLT_GUARDED_BY(lock_) = 0;       // 0: not armed
   bool is_wanting_ RINGBOLT_GUARDED_BY(lock_) = false;  // a message waits for a receive, and perhaps nobody polls
 };

@@ -26,6 +26,13 @@ class SharedReceiveQueueTest : public testing::Test {
     EXPECT_EQ(bad, error == 0 ? nullptr : &wr);
     return error;
   }
+  /// The same, which the program calls `name`, from a place of that number.
+  void post_noted(uint64_t id, uint64_t name, uintptr_t place) {
+    ibv_recv_wr original{name, nullptr, nullptr, 0};
+    ibv_recv_wr wr{id, nullptr, nullptr, 0};
+    ibv_recv_wr* bad = nullptr;
+    EXPECT_EQ(queue_->post_noted(&wr, &bad, {{{place}}, 0, &original}), 0);
+  }
   /// The number of the oldest; UINT64_MAX: there is none.
   uint64_t take() {
     uint64_t id = UINT64_MAX;
@@ -70,6 +77,41 @@ TEST_F(SharedReceiveQueueTest, gives_out_what_was_posted_in_its_order) {
     ASSERT_EQ(taken_count_, 2U);
     EXPECT_EQ(taken_[1].addr, id + 1);
     EXPECT_EQ(taken_[1].lkey, 4U);
+  }
+}
+
+TEST_F(SharedReceiveQueueTest, knows_whence_receives_came_until_far_more_were_posted) {
+  constexpr uint64_t kLater = 1000;
+  begin(4);
+  EXPECT_FALSE(queue_->noted(1).site);
+  post_noted(1, 77, 11);
+  post_noted(2, 78, 12);
+  EXPECT_EQ(queue_->noted(1).wr_id, 77U);
+  EXPECT_EQ(queue_->noted(1).site.returns[0], 11U);
+  EXPECT_EQ(queue_->noted(2).wr_id, 78U);
+  EXPECT_FALSE(queue_->noted(0).site);  // nor is an entry that nobody has written to
+  take(), take();
+  for (uint64_t id = 3; id < kLater; ++id) {
+    post_noted(id, id + 76, id + 10);
+    EXPECT_EQ(queue_->noted(id).wr_id, id + 76);
+    EXPECT_EQ(queue_->noted(id > 6 ? id - 4 : id).wr_id, id > 6 ? id + 72 : id + 76);  // as many as it is deep, and one
+    take();
+  }
+  EXPECT_FALSE(queue_->noted(1).site);
+  post_noted(5, 500, 501);
+  EXPECT_EQ(queue_->noted(5).site.returns[0], 501U);  // the newest of that number
+}
+
+TEST_F(SharedReceiveQueueTest, keeps_notes_when_it_grows) {
+  begin(1);
+  for (uint64_t id = 1; id < 200; ++id) {  // around the end of what is kept
+    post_noted(id, id, id);
+    take();
+  }
+  ASSERT_EQ(set(1000, 0, IBV_SRQ_MAX_WR), 0);
+  post_noted(200, 200, 200);
+  for (uint64_t id = 190; id <= 200; ++id) {
+    EXPECT_EQ(queue_->noted(id).wr_id, id);
   }
 }
 

@@ -108,7 +108,7 @@ static_assert(sizeof(QueuePairEntry) == 64);
 struct PlaceEntry {
   std::atomic<uint64_t> address;  ///< 0: a free place
   uint64_t offset;
-  uint8_t is_wrapper;  ///< one of the verbs' own functions, not inlined: its caller is wanted
+  uint8_t is_wrapper;  ///< one of the verbs' own functions, not inlined, or of our libraries: its caller is wanted
   std::array<char, 239> file;
 };
 static_assert(sizeof(PlaceEntry) == 256);

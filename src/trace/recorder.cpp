@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/process_start.h"
 #include "base/unique_fd.h"
+#include "trace/tick_clock.h"
 #include "trace/trace_file.h"
 #include "trace/words.h"
 
@@ -77,7 +78,7 @@ std::unique_ptr<Recorder> Recorder::open(const Options& options) {
   const uint64_t bytes = kHeadBytes + std::bit_floor(std::max(options.bytes, kLeastBytes));
   std::unique_ptr<Recorder> made(new Recorder(options.path, map_file(options.path, bytes), bytes));
   FileHead& head = *made->head_;
-  const Moment opened = made->moment();
+  const Moment opened = moment_now(made->has_counter_);
   head.file_bytes = bytes;
   head.ring_records = made->mask_ + 1;
   head.pid = static_cast<uint32_t>(::getpid());
@@ -85,7 +86,7 @@ std::unique_ptr<Recorder> Recorder::open(const Options& options) {
   head.boot = boot_number();
   head.has_counter = made->has_counter_ ? 1 : 0;
   head.opened = opened;
-  head.begun = made->moment();
+  head.begun = moment_now(made->has_counter_);
   put_text(head.program, ::program_invocation_short_name);
   put_text(head.cluster, options.cluster);
   put_text(head.node, options.node);
@@ -104,26 +105,6 @@ Recorder::Recorder(std::string path, void* memory, uint64_t bytes)
       has_counter_(trace::has_counter()) {}
 
 Recorder::~Recorder() { ::munmap(memory_, bytes_); }
-
-Moment Recorder::moment() const noexcept {
-  if (!has_counter_) {
-    const uint64_t now = base::now_ns();
-    return {now, now};
-  }
-  // The one of three in which the kernel's clock was read the fastest.
-  Moment best;
-  uint64_t least = UINT64_MAX;
-  for (int i = 0; i < 3; ++i) {
-    const uint64_t before = read_counter();
-    const uint64_t ns = base::now_ns();
-    const uint64_t after = read_counter();
-    if (after - before < least) {
-      least = after - before;
-      best = {before + (after - before) / 2, ns};
-    }
-  }
-  return best;
-}
 
 void Recorder::record(const Record& what) noexcept {
   const Slot slot = begin();
@@ -181,18 +162,20 @@ QueuePairEntry* Recorder::add_queue_pair(const QueuePairEntry& made) noexcept {
 
 uint64_t Recorder::place_of_new_call(uint64_t returns_to, const void* frame) noexcept try {
   const base::CallSite site = base::call_site_of(frame, reinterpret_cast<const void*>(returns_to));
-  const PlaceEntry* const known = add_place(returns_to, site.returns[1] != 0);
-  if (known == nullptr || known->is_wrapper == 0 || site.returns[1] == 0) {
+  const bool is_of_library = site.returns[0] != returns_to;  // one of ours has called for the program
+  const uint64_t caller = is_of_library ? site.returns[0] : site.returns[1];
+  const PlaceEntry* const known = add_place(returns_to, is_of_library, caller != 0);
+  if (known == nullptr || known->is_wrapper == 0 || caller == 0) {
     return returns_to;
   }
-  note_place(site.returns[1]);
-  return site.returns[1];
+  note_place(caller);
+  return caller;
 } catch (const std::bad_alloc&) {
   return returns_to;
 }
 
 /// Null: there is no room, or nothing is known of the address.
-PlaceEntry* Recorder::add_place(uint64_t address, bool may_be_wrapper) noexcept try {
+PlaceEntry* Recorder::add_place(uint64_t address, bool is_of_library, bool may_be_wrapper) noexcept try {
   PlaceEntry* free = nullptr;
   for (size_t i = 0; i < kProbes; ++i) {
     PlaceEntry& one = tables_->places[(place_of_address(address) + i) % kPlaces];
@@ -208,7 +191,7 @@ PlaceEntry* Recorder::add_place(uint64_t address, bool may_be_wrapper) noexcept 
   }
   uint64_t expected = 0;
   if (free->address.compare_exchange_strong(expected, address)) {
-    free->is_wrapper = may_be_wrapper && base::is_verbs_wrapper(address) ? 1 : 0;  // such have frame pointers
+    free->is_wrapper = is_of_library || (may_be_wrapper && base::is_verbs_wrapper(address)) ? 1 : 0;
     free->offset = address - reinterpret_cast<uint64_t>(found.dli_fbase);
     std::array<char, 512> main{};
     // The program itself has the name that it was called by.
@@ -259,7 +242,7 @@ std::vector<std::string> Recorder::recent(uint32_t qpn, size_t most) const {
 }
 
 void Recorder::note_end() noexcept {
-  head_->ended = moment();
+  head_->ended = moment_now(has_counter_);
   // What other threads still record there comes to lie in new pages.
   const uint64_t used = head_->records.load(std::memory_order_relaxed) * sizeof(Record) / kPageBytes + 8;
   const uint64_t pages = (mask_ + 1) * sizeof(Record) / kPageBytes;

@@ -72,7 +72,8 @@ class Recorder {
       add_place(address);
     }
   }
-  /// The place of a call that returns to `address`, from the frame of the function that was called; noted.
+  /// The place in the program of a call that returns to `address`, from the frame of the function that was called;
+  /// noted.
   [[gnu::always_inline]] uint64_t place_of_call(const void* address, const void* frame) noexcept {
     const auto returns_to = reinterpret_cast<uint64_t>(address);
     const PlaceEntry& known = tables_->places[place_of_address(returns_to)];
@@ -96,9 +97,9 @@ class Recorder {
 
   static size_t place_of(uint32_t qpn) { return (qpn ^ qpn >> 10U) % kQueuePairs; }
   static size_t place_of_address(uint64_t address) { return (address ^ address >> 8U) % kPlaces; }
-  [[gnu::cold, gnu::noinline]] PlaceEntry* add_place(uint64_t address, bool may_be_wrapper = false) noexcept;
+  [[gnu::cold, gnu::noinline]] PlaceEntry* add_place(uint64_t address, bool is_of_library = false,
+                                                     bool may_be_wrapper = false) noexcept;
   [[gnu::cold, gnu::noinline]] uint64_t place_of_new_call(uint64_t returns_to, const void* frame) noexcept;
-  Moment moment() const noexcept;
 
   const std::string path_;
   void* const memory_;

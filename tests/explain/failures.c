@@ -35,8 +35,10 @@ static int wrong = 1, access_of_b = kAll, retries = 7, timeout_code = 8;
 static void make(struct end* end, enum ibv_qp_type type) {
   end->line = 0;
   NEED(end->cq = ibv_create_cq(context, 64, NULL, NULL, 0));
-  struct ibv_qp_init_attr init = {.send_cq = end->cq, .recv_cq = end->cq, .qp_type = type, .cap = {8, 8, 2, 2, 64}};
-  NEED(end->qp = ibv_create_qp(pd, &init));
+  struct ibv_qp_init_attr_ex init = {.send_cq = end->cq, .recv_cq = end->cq, .qp_type = type, .cap = {8, 8, 2, 2, 64}, .pd = pd};
+  init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  init.send_ops_flags = IBV_QP_EX_WITH_SEND;
+  NEED(end->qp = ibv_create_qp_ex(context, &init));
   NEED(end->buffer = aligned_alloc(4096, kBytes));
   memset(end->buffer, 1, kBytes);
   NEED(end->mr = ibv_reg_mr(pd, end->buffer, kBytes, kAll));
@@ -311,6 +313,11 @@ static void destroyed(const char* name) {
     end_a.line = __LINE__ - 1;
     NEED(ibv_post_send(gone, &wr, &bad_send) == EINVAL);
     NEED(ibv_query_qp(gone, &attr, IBV_QP_STATE, &init) == EINVAL);
+    struct ibv_qp_ex* batch = ibv_qp_to_qp_ex(gone);
+    ibv_wr_start(batch);
+    ibv_wr_send(batch);
+    ibv_wr_set_sge(batch, 0, 0, 0);
+    NEED(ibv_wr_complete(batch) == EINVAL);
     end_a.qp = NULL;
     finish(name);
   } else {

@@ -39,6 +39,31 @@ static void never_signaled_ex(void) {
   AT("posted"), MUST(ibv_wr_complete(qp) >= 0); /* no tail call, which has no line */
 }
 
+/* Here the places of WRITEs are free at once, and the fifth finds room; on cards only a polled completion makes it. */
+static void sends_unpolled(void) {
+  struct ibv_sge sge = all_of(out_mr);
+  struct ibv_send_wr wr = one_sided(&sge, IBV_WR_RDMA_WRITE), *bad;
+  for (int i = 0; i < 4; i++) wr.send_flags = i == 3 ? IBV_SEND_SIGNALED : 0, MUST(!ibv_post_send(qps[0], &wr, &bad));
+  if (is_fixed) WAIT(send_cq);
+  AT("posted"), MUST(!ibv_post_send(qps[0], &wr, &bad));
+  for (int i = is_fixed; i < 2; i++) WAIT(send_cq);
+}
+
+static void sends_unpolled_ex(void) {
+  struct ibv_qp_ex* qp = ibv_qp_to_qp_ex(qps[0]);
+  ibv_wr_start(qp);
+  for (int i = 0; i < 4; i++) {
+    qp->wr_flags = i == 3 ? IBV_SEND_SIGNALED : 0;
+    ibv_wr_rdma_write(qp, far_mr->rkey, (uintptr_t)far), ibv_wr_set_sge(qp, out_mr->lkey, (uintptr_t)out, 64);
+  }
+  MUST(!ibv_wr_complete(qp));
+  if (is_fixed) WAIT(send_cq);
+  ibv_wr_start(qp);
+  ibv_wr_rdma_write(qp, far_mr->rkey, (uintptr_t)far), ibv_wr_set_sge(qp, out_mr->lkey, (uintptr_t)out, 64);
+  AT("posted"), MUST(!ibv_wr_complete(qp));
+  for (int i = is_fixed; i < 2; i++) WAIT(send_cq);
+}
+
 static int is_asleep(void) { /* the first thread, in a system call */
   char path[64], text[256] = "";
   snprintf(path, sizeof path, "/proc/self/task/%d/syscall", getpid());
@@ -262,6 +287,8 @@ static const struct mistake kMistakes[] = {
     {"too-many-shared-receives", too_many_shared_receives, kFewEntries | kShared},
     {"never-signaled", never_signaled, kShallow},
     {"never-signaled-ex", never_signaled_ex, kShallow},
+    {"sends-unpolled", sends_unpolled, kShallow},
+    {"sends-unpolled-ex", sends_unpolled_ex, kShallow},
     {"armed-unpolled", armed_unpolled, 0},
     {"armed-unpolled-shared", armed_unpolled_shared, kShared},
     {"unacknowledged", unacknowledged, 0},
