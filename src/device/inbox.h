@@ -13,7 +13,8 @@
 
 namespace ringbolt::device {
 
-/// A packet from the network for one queue pair: parsed, its ICRC checked.
+/// A packet from the network for one queue pair: parsed, its ICRC checked. An acknowledgement that another packet
+/// carried is one without a buffer.
 struct InboundPacket {
   wire::PacketView view;  ///< points into `buffer`
   wire::Flow flow;
@@ -34,7 +35,8 @@ class Inbox {
   bool push(InboundPacket&& packet) {
     const base::LockGuard guard(lock_);
     const size_t count = count_.load(std::memory_order_relaxed);
-    const bool is_small = packet.buffer.get()->capacity() <= link::UdpBufferPool::kSmallBytes;
+    const bool is_small =
+        !packet.buffer.is_held() || packet.buffer.get()->capacity() <= link::UdpBufferPool::kSmallBytes;
     if (count >= (is_small ? kMaxPackets : kMaxLargePackets)) {
       return false;
     }

@@ -79,6 +79,8 @@ base::UniqueFd open_address_news() {
   return news;
 }
 
+}  // namespace
+
 /// Completion queues that packets came for and that nobody polls: who polls another one, and took the packets from the
 /// socket, brings them on. To wake the service thread for that would take a core from somebody who polls.
 class Unattended {
@@ -106,8 +108,6 @@ class Unattended {
   uint32_t count_ = 0;
   bool has_more_ = false;
 };
-
-}  // namespace
 
 Network::Network(Process& process, const std::string& slots_directory, uint32_t slot)
     : process_(process),
@@ -204,7 +204,7 @@ Network::Look Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   Look look;
   const auto sink = [&](const link::UdpEndpoint::Arrived& arrived) {
     look.has_some = true;
-    unattended.add(take(arrived, now_ns, is_on_service_thread));
+    take(arrived, now_ns, is_on_service_thread, unattended);
   };
   if (streams_) {
     look.is_alone = streams_->receive(now_ns, sink);
@@ -246,11 +246,9 @@ void Network::send_late() {
   }
 }
 
-CompletionQueue* Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread) {
-  const auto drop = [&](Drop why) -> CompletionQueue* {
-    drops_.count(arrived.interface_index, why);
-    return nullptr;
-  };
+void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread,
+                   Unattended& unattended) {
+  const auto drop = [&](Drop why) { drops_.count(arrived.interface_index, why); };
   // A stream's frames have checksums of their own.
   if (!is_stream(arrived.interface_index) && !wire::check_icrc(arrived.flow, arrived.packet, arrived.segment)) {
     return drop(Drop::bad_checksum);
@@ -274,18 +272,19 @@ CompletionQueue* Network::take(const link::UdpEndpoint::Arrived& arrived, uint64
       counters->add(kSharedRcvWords, load.words);
     }
     process_.management().on_network_mad(arrived.flow, 0, wire::MadIn(view->payload.data(), wire::kMadBytes));
-    return nullptr;
+    return;
   }
   QueuePair* const qp = process_.packet_targets().find(qpn);  // it stays: receive() reads
   if (qp == nullptr) {
     base::when_explaining([&] { explain_unknown(*process_.peer_notes(), *view, arrived.flow); });
     return drop(Drop::unknown_queue_pair);
   }
-  CompletionQueue* const unattended = qp->arrive({*view, arrived.flow, arrived.keep()}, now_ns);
+  for (CompletionQueue* const queue : qp->arrive({*view, arrived.flow, arrived.keep()}, now_ns)) {
+    unattended.add(queue);
+  }
   if (!is_on_service_thread) {
     look_soon();  // who took it out of the socket need not be the one who polls for it, or polls no more
   }
-  return unattended;
 }
 
 Network::Batch Network::take_batch(bool is_for_stream) {

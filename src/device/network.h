@@ -20,8 +20,8 @@
 
 namespace ringbolt::device {
 
-class CompletionQueue;
 class Process;
+class Unattended;
 struct Mad;
 
 /// The network side of a process with ports on interfaces, or at streams: hands packets to queue pairs and management
@@ -121,8 +121,10 @@ class Network {
     bool has_some = false;  ///< packets have come
   };
   Look receive(uint64_t now_ns, bool is_on_service_thread);
-  /// The completion queue that has to do with it, if nobody polls that; valid as long as packet targets are read.
-  CompletionQueue* take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
+  /// Hands it over. Completion queues that have to do with it, and that nobody polls, are valid as long as packet
+  /// targets are read.
+  void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread,
+            Unattended& unattended);
   void send_late();
   void report() const;
   void set_faults() RINGBOLT_REQUIRES(faults_lock_);

@@ -58,11 +58,14 @@ class PacketOutput {
     }
     std::memset(place.data() + header + packet.length, 0, pad);
     if (packet.headers.bth.is_sealed) {
-      wire::emit_seal(packet.headers.seal, place.subspan(header + packet.length + pad));
+      wire::emit_seal(packet.headers, place.subspan(header + packet.length + pad));
     }
     if (!core_.cable.is_cut_off() && (core_.type == IBV_QPT_RC || core_.port->is_up())) {
       commit(path, bytes);
       record_packet(trace::Kind::packet_sent, core_.qpn, packet.headers.bth, packet.length);
+      if (packet.headers.bth.carries_ack) {
+        record_packet(trace::Kind::packet_sent, core_.qpn, wire::carried_acknowledgement(packet.headers).bth, 0);
+      }
     } else {
       drop();
     }

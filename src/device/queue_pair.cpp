@@ -317,7 +317,7 @@ bool QueuePair::has_unread() {
          core_.queues.send->holds_success_of(core_.qpn);
 }
 
-CompletionQueue* QueuePair::drop(Drop why, const InboundPacket& packet) {
+void QueuePair::drop(Drop why, const InboundPacket& packet) {
   record_packet(trace::Kind::packet_dropped, core_.qpn, packet.view.headers.bth, packet.view.payload.size(),
                 static_cast<uint8_t>(why));
   core_.when_noting([&](QueuePairNotes&) {
@@ -327,32 +327,49 @@ CompletionQueue* QueuePair::drop(Drop why, const InboundPacket& packet) {
     }
   });
   core_.process.network().drops().count(core_.port->netdev_index, why);
-  return nullptr;
 }
 
-CompletionQueue* QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
+QueuePair::Unpolled QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
   const ibv_qp_state state = core_.state();
-  record_packet(trace::Kind::packet_came, core_.qpn, packet.view.headers.bth, packet.view.payload.size());
+  const wire::Bth& bth = packet.view.headers.bth;
+  record_packet(trace::Kind::packet_came, core_.qpn, bth, packet.view.payload.size());
+  const auto dropped = [&](Drop why) {
+    drop(why, packet);
+    return Unpolled{};
+  };
   if (inboxes_ == nullptr || state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR) {
-    return drop(Drop::not_ready, packet);
+    return dropped(Drop::not_ready);
   }
-  const uint8_t opcode = packet.view.headers.bth.opcode;
-  if (!is_of(core_.type, opcode)) {
-    return drop(Drop::wrong_type, packet);
+  if (!is_of(core_.type, bth.opcode)) {
+    return dropped(Drop::wrong_type);
   }
   if (!inboxes_->is_open.load(std::memory_order_acquire)) {
-    return drop(Drop::not_ready, packet);
+    return dropped(Drop::not_ready);
   }
-  if (opcode == wire::kGreeting) {
+  if (bth.opcode == wire::kGreeting) {
     if (const auto greeting = wire::parse_greeting(packet.view.payload)) {
       inboxes_->seal.hear(*greeting);
     }
   } else if (core_.type != IBV_QPT_UD && !inboxes_->seal.admits(packet.view)) {
-    return drop(Drop::unsealed, packet);
+    return dropped(Drop::unsealed);
   }
-  const bool is_answer = wire::is_response(opcode) || opcode == wire::kGreeting;
+  Unpolled unpolled{};
+  if (bth.carries_ack && core_.type == IBV_QPT_RC) {
+    InboundPacket carried;
+    carried.view.headers = wire::carried_acknowledgement(packet.view.headers);
+    carried.flow = packet.flow;
+    record_packet(trace::Kind::packet_came, core_.qpn, carried.view.headers.bth, 0);
+    unpolled[1] = take_in(std::move(carried), true, now_ns);
+  }
+  const bool is_answer = wire::is_response(bth.opcode) || bth.opcode == wire::kGreeting;
+  unpolled[0] = take_in(std::move(packet), is_answer, now_ns);
+  return unpolled;
+}
+
+CompletionQueue* QueuePair::take_in(InboundPacket&& packet, bool is_answer, uint64_t now_ns) {
   if (!(is_answer ? inboxes_->answers : inboxes_->requests).push(std::move(packet))) {
-    return drop(Drop::inbox_full, packet);  // which is untouched then
+    drop(Drop::inbox_full, packet);  // which is untouched then
+    return nullptr;
   }
   CompletionQueue& cq = is_answer ? *core_.queues.send : *core_.queues.receive;
   is_answer ? cq.mark_sender(core_.send_place) : cq.mark_receiver(core_.receive_place);

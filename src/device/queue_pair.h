@@ -2,6 +2,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -95,9 +96,11 @@ class QueuePair {
 
   // For the process.
   Lanes& lanes() { return lanes_; }
-  /// A packet from the network whose ICRC was right. The completion queue that has to do with it, and that no program
-  /// polls just now; null where there is none. Thread-safe and without locks of its own but the inbox's.
-  CompletionQueue* arrive(InboundPacket&& packet, uint64_t now_ns);
+  /// The completion queues that have to do with a packet, and that no program polls just now: that of its message, and
+  /// that of the acknowledgement which it carries. Null where there is none.
+  using Unpolled = std::array<CompletionQueue*, 2>;
+  /// A packet from the network whose ICRC was right. Thread-safe and without locks of its own but the inbox's.
+  Unpolled arrive(InboundPacket&& packet, uint64_t now_ns);
   /// The faults of the process have changed. Throws std::bad_alloc.
   void look_at_faults();
   /// Faults may have pulled its cable in a way that ends what is connected.
@@ -131,7 +134,10 @@ class QueuePair {
   /// it long ago, polled for or not. Its sender, which ends next, must not find it unfinished.
   void finish_receiving();
   bool try_rest();
-  CompletionQueue* drop(Drop why, const InboundPacket& packet);
+  void drop(Drop why, const InboundPacket& packet);
+  /// Into its inbox. The completion queue that has to do with it, unless a program polls it; null, too, if it is
+  /// dropped.
+  CompletionQueue* take_in(InboundPacket&& packet, bool is_answer, uint64_t now_ns);
 
   base::Mutex modify_lock_ RINGBOLT_ACQUIRED_BEFORE(CompletionQueue::lock, send_half);  // one modify at a time
   const ibv_qp_cap caps_;

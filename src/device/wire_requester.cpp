@@ -281,8 +281,23 @@ bool WireRequester::send() {
   return is_out;
 }
 
-/// What is to leave; send() after it. False: nothing may, as what was built before finds no room.
-bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns) {
+/// An acknowledgement, without getting longer than the packets of long messages.
+bool WireRequester::may_carry(const transport::OutPacket& packet) const {
+  return rc_ && inboxes_.seal.peer_token() != 0 && packet.length + wire::kCarriedAckBytes <= path_.mtu_bytes;
+}
+
+/// The acknowledgement that `packet`, which does not leave, was to carry.
+[[gnu::cold, gnu::noinline]] void WireRequester::acknowledge(const transport::OutPacket& packet) {
+  transport::OutPacket alone;
+  alone.headers = wire::carried_acknowledgement(packet.headers);
+  if (const auto place = output_.reserve(); packet.headers.bth.carries_ack && !place.empty()) {
+    output_.build(place, path_.udp, alone, inboxes_.seal.peer_token(), [](std::byte*) { return true; });
+  }
+}
+
+/// What is to leave; send() after it. False: nothing may, as what was built before finds no room. The first packet
+/// takes an acknowledgement along that `responder` withholds; null: there is none.
+bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns, WireResponder* responder) {
   if (!is_started()) {
     return false;
   }
@@ -307,6 +322,10 @@ bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns) {
     if (place.empty() || !next_packet(now_ns, packet)) {
       break;
     }
+    if (responder != nullptr && responder->is_answer_due() && may_carry(packet)) {
+      const ReceiveGuard guard(core_.locks);
+      responder->note_answer(packet.headers, now_ns);
+    }
     const auto fill_place = [&](std::byte* target) RINGBOLT_REQUIRES(send_half) { return fill(queue, packet, target); };
     const bool is_built = output_.build(place, path_.udp, packet, inboxes_.seal.peer_token(),
                                         [&](std::byte* target) { return base::call_locked(fill_place, target); });
@@ -315,6 +334,7 @@ bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns) {
         const uint32_t at = queue.place(index_of(packet.operation));
         notes.say_why_send(why_pieces_refused(core_, {notes.pieces(at), notes.send(at).pieces}, 0));
       });
+      acknowledge(packet);
       core_.enter_error(IBV_WC_LOC_PROT_ERR);  // the program took the memory away while it was being sent
       break;
     }
@@ -323,16 +343,17 @@ bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns) {
 }
 
 void WireRequester::send_packets(SendQueue& queue, uint64_t now_ns) {
-  if (build_packets(queue, now_ns)) {
+  if (build_packets(queue, now_ns, nullptr)) {
     send();
   }
 }
 
 void WireRequester::push_out(SendQueue& queue, WireResponder& responder) {
   const uint64_t now = base::now_ns();
-  const bool may_send = build_packets(queue, now);
+  const bool may_send = build_packets(queue, now, &responder);
   if (responder.is_answer_due()) {
-    // Behind the requests: packets leave as one datagram if the last one is no longer than the others.
+    // Nothing could carry it. Behind the requests: packets leave as one datagram if the last one is no longer than the
+    // others.
     const ReceiveGuard guard(core_.locks);
     responder.note_answer(may_send ? &output_ : nullptr, now);
   }
@@ -375,7 +396,9 @@ void WireRequester::take_answers(SendQueue& queue, uint64_t look_ns) {
       core_.process.network().drops().count(core_.port->netdev_index, Drop::wrong_source);
       continue;
     }
-    count_received(core_.counts.first(), load_of(packet.view));
+    if (packet.buffer.is_held()) {  // else it was counted with the packet that carried it
+      count_received(core_.counts.first(), load_of(packet.view));
+    }
     take_answer(queue, packet, now);
     has_news = has_news || packet.view.headers.bth.opcode != wire::kGreeting;
   }

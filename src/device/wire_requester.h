@@ -65,7 +65,9 @@ class WireRequester {
     return indices_[operation & (static_cast<uint32_t>(indices_.size()) - 1)];
   }
   bool fill(SendQueue& queue, const transport::OutPacket& packet, std::byte* target) RINGBOLT_REQUIRES(send_half);
-  bool build_packets(SendQueue& queue, uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
+  bool build_packets(SendQueue& queue, uint64_t now_ns, WireResponder* responder) RINGBOLT_REQUIRES(send_half);
+  bool may_carry(const transport::OutPacket& packet) const RINGBOLT_REQUIRES(send_half);
+  void acknowledge(const transport::OutPacket& packet) RINGBOLT_REQUIRES(send_half);
   void send_packets(SendQueue& queue, uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
   void explain_failure(QueuePairNotes& notes, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
   bool send() RINGBOLT_REQUIRES(send_half);

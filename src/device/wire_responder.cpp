@@ -359,6 +359,21 @@ bool WireResponder::may_withhold() const {
   return habit_.is_prompt() && !path_.is_at_stream && !failure_ && !output_.is_holding() && rc_->has_acknowledgement();
 }
 
+void WireResponder::note_answer(wire::Headers& headers, uint64_t now_ns) {
+  const bool is_withholding = is_withholding_.load(std::memory_order_relaxed);
+  transport::OutPacket packet;
+  if (is_withholding && (output_.is_holding() || !rc_->has_acknowledgement() || !rc_->next_packet(now_ns, packet))) {
+    return;
+  }
+  if (is_withholding) {
+    headers.bth.carries_ack = true;
+    headers.carried_ack = {packet.headers.bth.psn, packet.headers.aeth};
+    is_withholding_.store(false, std::memory_order_relaxed);
+  }
+  habit_.note_sent(now_ns);
+  is_answer_due_.store(false, std::memory_order_relaxed);
+}
+
 void WireResponder::note_answer(PacketOutput* output, uint64_t now_ns) {
   habit_.note_sent(now_ns);
   is_answer_due_.store(false, std::memory_order_relaxed);

@@ -35,6 +35,9 @@ class WireResponder {
   void finish() RINGBOLT_REQUIRES(receive_half);
   /// The program was given a message, and has neither sent nor polled since.
   bool is_answer_due() const { return is_answer_due_.load(std::memory_order_relaxed); }
+  /// The program sends a packet of which these are the headers, and which will be sealed: an acknowledgement that was
+  /// withheld goes into it. If more than that is to be said, nothing happens but that the answer stays due.
+  void note_answer(wire::Headers& headers, uint64_t now_ns) RINGBOLT_REQUIRES(send_half, receive_half);
   /// The program sends: an acknowledgement that was withheld goes into `output`, if there is one, to leave with that.
   void note_answer(PacketOutput* output, uint64_t now_ns) RINGBOLT_REQUIRES(send_half, receive_half);
 

@@ -13,7 +13,7 @@ struct GreetingAt {
 };
 static_assert(GreetingAt::end == kGreetingBytes);
 constexpr uint32_t kMagic = 0x52424c54;  // "RBLT"
-constexpr uint16_t kVersion = 2;
+constexpr uint16_t kVersion = 3;
 constexpr uint16_t kWantsAnswer = 1;
 constexpr uint16_t kSealing = 2;
 

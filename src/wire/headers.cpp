@@ -21,7 +21,8 @@ void put_bth(const Bth& bth, std::span<std::byte> out) {
   put_be(out, BthAt::pkey, bth.pkey);
   put_be<uint32_t>(out, BthAt::dest_qp, flag(bth.fecn, kBthFecn) | flag(bth.becn, kBthBecn) | (bth.dest_qp & kQpnMask));
   put_be<uint32_t>(out, BthAt::psn,
-                   flag(bth.wants_ack, kBthAckRequest) | flag(bth.is_sealed, kBthSealed) | (bth.psn & kPsnMask));
+                   flag(bth.wants_ack, kBthAckRequest) | flag(bth.is_sealed, kBthSealed) |
+                       flag(bth.is_sealed && bth.carries_ack, kBthCarriesAck) | (bth.psn & kPsnMask));
 }
 
 void put_reth(const Reth& reth, std::span<std::byte> out) {
@@ -77,6 +78,15 @@ size_t emit(const Headers& headers, std::span<std::byte> out) {
   return at;
 }
 
-void emit_seal(uint64_t seal, std::span<std::byte> out) { put_be(out, 0, seal); }
+void emit_seal(const Headers& headers, std::span<std::byte> out) {
+  size_t at = 0;
+  if (headers.bth.carries_ack) {
+    const CarriedAck& ack = headers.carried_ack;
+    put_be<uint32_t>(out, at, ack.psn & kPsnMask);
+    put_be<uint32_t>(out, at + 4, uint32_t{ack.aeth.syndrome} << 24 | (ack.aeth.msn & kPsnMask));
+    at += kCarriedAckBytes;
+  }
+  put_be(out, at, headers.seal);
+}
 
 }  // namespace ringbolt::wire

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "wire/opcode.h"
+
 /// The headers of a RoCEv2 packet as values. Layout: docs/formats/rocev2.md. All numbers in host order.
 namespace ringbolt::wire {
 
@@ -13,6 +15,7 @@ inline constexpr uint16_t kDefaultPkey = 0xffff;
 inline constexpr size_t kBthBytes = 12;
 inline constexpr size_t kMaxHeaderBytes = 40;  ///< of any opcode: BTH and AtomicETH
 inline constexpr size_t kSealBytes = 8;
+inline constexpr size_t kCarriedAckBytes = 8;
 
 /// Base transport header.
 struct Bth {
@@ -25,8 +28,9 @@ struct Bth {
   bool becn = false;
   uint32_t dest_qp = 0;  ///< 24 bits
   bool wants_ack = false;
-  bool is_sealed = false;  ///< kSealBytes follow the pad. Only own peers that agreed upon it (wire/greeting.h) set it
-  uint32_t psn = 0;        ///< 24 bits
+  bool is_sealed = false;    ///< kSealBytes follow the pad. Only own peers that agreed upon it (wire/greeting.h) set it
+  bool carries_ack = false;  ///< of a sealed packet: kCarriedAckBytes stand before the seal
+  uint32_t psn = 0;          ///< 24 bits
   friend bool operator==(const Bth&, const Bth&) = default;
 };
 
@@ -60,6 +64,13 @@ struct Deth {
   friend bool operator==(const Deth&, const Deth&) = default;
 };
 
+/// What an acknowledgement of its own would say, in a packet that goes to the same queue pair.
+struct CarriedAck {
+  uint32_t psn = 0;  ///< 24 bits
+  Aeth aeth;
+  friend bool operator==(const CarriedAck&, const CarriedAck&) = default;
+};
+
 /// BTH and the extension headers that its opcode asks for; the others stay at their defaults.
 struct Headers {
   Bth bth;
@@ -70,16 +81,30 @@ struct Headers {
   Deth deth;
   uint32_t immediate = 0;       ///< the four bytes as they lie on the wire, as verbs' imm_data
   uint32_t invalidate_key = 0;  ///< host order
+  CarriedAck carried_ack;       ///< where the BTH says so
   uint64_t seal = 0;            ///< of a sealed packet: the token that its receiver has given out
   friend bool operator==(const Headers&, const Headers&) = default;
 };
+
+/// Those of the acknowledgement that a packet with these headers carries, as if it came by itself.
+inline Headers carried_acknowledgement(const Headers& headers) {
+  Headers carried;
+  carried.bth.opcode = kRcAcknowledge;
+  carried.bth.dest_qp = headers.bth.dest_qp;
+  carried.bth.psn = headers.carried_ack.psn;
+  carried.aeth = headers.carried_ack.aeth;
+  return carried;
+}
 
 /// Writes the headers of `headers.bth.opcode`; the caller appends payload, pad, seal and ICRC. Returns the length.
 /// The opcode is a known one and `out` has room for header_bytes(opcode). Bits beyond 24 of QPN, PSN and MSN are cut.
 size_t emit(const Headers& headers, std::span<std::byte> out);
 
-/// What stands between pad and ICRC of a packet with these headers.
-constexpr size_t seal_bytes(const Bth& bth) { return bth.is_sealed ? kSealBytes : 0; }
-void emit_seal(uint64_t seal, std::span<std::byte> out);
+/// What stands between pad and ICRC of a packet with these headers: the seal, and before it what it vouches for.
+constexpr size_t seal_bytes(const Bth& bth) {
+  return bth.is_sealed ? kSealBytes + (bth.carries_ack ? kCarriedAckBytes : 0) : 0;
+}
+/// Writes that: seal_bytes(headers.bth), of a sealed packet.
+void emit_seal(const Headers& headers, std::span<std::byte> out);
 
 }  // namespace ringbolt::wire

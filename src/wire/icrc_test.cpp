@@ -116,7 +116,8 @@ TEST(Icrc, is_that_of_all_bytes_in_a_row_at_every_length) {
       };
       const auto udp = static_cast<unsigned>(8 + packet.size());
       const auto put_address = [&](const Address& address, size_t first) {
-        std::for_each(address.begin() + static_cast<ptrdiff_t>(first), address.end(), [&](uint8_t byte) { put({byte}); });
+        std::for_each(address.begin() + static_cast<ptrdiff_t>(first), address.end(),
+                      [&](uint8_t byte) { put({byte}); });
       };
       const bool is_v4 = is_ipv4(flow);
       if (is_v4) {

@@ -19,7 +19,9 @@ inline constexpr uint32_t kBthFecn = 0x80000000;
 inline constexpr uint32_t kBthBecn = 0x40000000;
 // Of the word `psn`.
 inline constexpr uint32_t kBthAckRequest = 0x80000000;
-inline constexpr uint32_t kBthSealed = 0x40000000;  ///< one of the reserved bits: ours, between own peers
+// Reserved bits: ours, between own peers.
+inline constexpr uint32_t kBthSealed = 0x40000000;
+inline constexpr uint32_t kBthCarriesAck = 0x20000000;  ///< means nothing in a packet that is not sealed
 
 struct RethAt {
   static constexpr size_t address = 0, key = 8, length = 12;

@@ -25,10 +25,10 @@ Bytes emitted(const SelectiveAck& ack) {
 }
 
 TEST(Greeting, golden_bytes_both_ways) {
-  const Bytes asks = golden::from_hex("52424c54 0002 0001 0000000000000000 0102030405060708 0000000000000000");
+  const Bytes asks = golden::from_hex("52424c54 0003 0001 0000000000000000 0102030405060708 0000000000000000");
   EXPECT_EQ(emitted(Greeting{true, false, 0x0102030405060708, 0}), asks);
   EXPECT_EQ(parse_greeting(asks).value(), (Greeting{true, false, 0x0102030405060708, 0}));
-  const Bytes answers = golden::from_hex("52424c54 0002 0002 0000000000000000 f1f2f3f4f5f6f7f8 0102030405060708");
+  const Bytes answers = golden::from_hex("52424c54 0003 0002 0000000000000000 f1f2f3f4f5f6f7f8 0102030405060708");
   EXPECT_EQ(emitted(Greeting{false, true, 0xf1f2f3f4f5f6f7f8, 0x0102030405060708}), answers);
   EXPECT_EQ(parse_greeting(answers).value(), (Greeting{false, true, 0xf1f2f3f4f5f6f7f8, 0x0102030405060708}));
 }
@@ -37,10 +37,12 @@ TEST(Greeting, of_later_releases_may_be_longer_but_not_another_version) {
   Bytes bytes = emitted(Greeting{false, false, 3, 0});
   bytes.resize(bytes.size() + 8, std::byte{0x55});
   EXPECT_EQ(parse_greeting(bytes).value().token, 3U);
-  bytes[5] = std::byte{3};
+  bytes[5] = std::byte{4};
   EXPECT_EQ(parse_greeting(bytes).error().value, EPROTONOSUPPORT);
-  // Of the release before seals.
+  // Of the release before seals, and of the one before seals with acknowledgements.
   EXPECT_EQ(parse_greeting(golden::from_hex("52424c54 0001 0001 00000001 00000000")).error().value, EPROTONOSUPPORT);
+  bytes[5] = std::byte{2};
+  EXPECT_EQ(parse_greeting(bytes).error().value, EPROTONOSUPPORT);
 }
 
 TEST(Greeting, with_other_magic_too_short_or_without_a_token_is_refused) {

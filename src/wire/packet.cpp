@@ -27,6 +27,7 @@ Bth get_bth(In in) {
           .dest_qp = dest_qp & kQpnMask,
           .wants_ack = (psn & kBthAckRequest) != 0,
           .is_sealed = (psn & kBthSealed) != 0,
+          .carries_ack = (psn & kBthSealed) != 0 && (psn & kBthCarriesAck) != 0,
           .psn = psn & kPsnMask};
 }
 
@@ -92,7 +93,12 @@ int parse_into(PacketView& view, In packet) {
   get_extensions(packet, traits, view.headers);
   view.payload = packet.subspan(headers, padded - view.headers.bth.pad_count);
   if (seal != 0) {
-    view.headers.seal = get_be<uint64_t>(packet, headers + padded);
+    if (view.headers.bth.carries_ack) {
+      const uint32_t aeth = get_be<uint32_t>(packet, headers + padded + 4);
+      view.headers.carried_ack = {.psn = get_be<uint32_t>(packet, headers + padded) & kPsnMask,
+                                  .aeth = {.syndrome = static_cast<uint8_t>(aeth >> 24), .msn = aeth & kPsnMask}};
+    }
+    view.headers.seal = get_be<uint64_t>(packet, headers + padded + seal - kSealBytes);
   }
   return 0;
 }

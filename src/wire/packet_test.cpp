@@ -25,7 +25,7 @@ Bytes assemble(const Headers& headers, std::span<const std::byte> payload) {
   packet.insert(packet.end(), payload.begin(), payload.end());
   packet.resize(packet.size() + headers.bth.pad_count + seal_bytes(headers.bth) + kIcrcBytes);
   if (headers.bth.is_sealed) {
-    emit_seal(headers.seal, std::span(packet).last(kSealBytes + kIcrcBytes));
+    emit_seal(headers, std::span(packet).last(seal_bytes(headers.bth) + kIcrcBytes));
   }
   return packet;
 }
@@ -212,6 +212,49 @@ TEST(Packet, sealed_carries_its_seal_between_pad_and_icrc) {
   }
 }
 
+/// The same, with an acknowledgement of another message: of PSN 123, MSN 45, without a limit (hexadecimal).
+TEST(Packet, sealed_carries_an_acknowledgement_before_its_seal) {
+  const Bytes datagram = golden::from_hex(
+      "4500005400004000401125fd0a4d00010a4d000212b712b7004000000a70ffff00000011e0000abd"
+      "00000000000010000000123400000005"
+      "68656c6c6f000000000001231f0000450123456789abcdef6340613c");
+  constexpr size_t kIpAndUdpBytes = 28;
+  const Bytes packet(datagram.begin() + kIpAndUdpBytes, datagram.end());
+  const auto view = parse(packet);
+  ASSERT_TRUE(view);
+  EXPECT_TRUE(view->headers.bth.is_sealed && view->headers.bth.carries_ack);
+  EXPECT_EQ(view->headers.carried_ack, (CarriedAck{0x123, {0x1f, 0x45}}));
+  EXPECT_EQ(view->headers.seal, 0x0123456789abcdefU);
+  EXPECT_TRUE(std::ranges::equal(view->payload, text("hello")));
+  const Flow flow{ipv4_address(10, 77, 0, 1), ipv4_address(10, 77, 0, 2), kRocePort, kRocePort};
+  EXPECT_TRUE(check_icrc(flow, packet));
+  Bytes made = assemble(view->headers, view->payload);
+  put_icrc(flow, 0, made);
+  EXPECT_EQ(made, packet);
+  const Headers alone = carried_acknowledgement(view->headers);
+  EXPECT_EQ(alone.bth.opcode, kRcAcknowledge);
+  EXPECT_EQ(alone.bth.dest_qp, view->headers.bth.dest_qp);
+  EXPECT_EQ(alone.bth.psn, 0x123U);
+  EXPECT_EQ(alone.aeth, (Aeth{0x1f, 0x45}));
+  // Too short for a seal with an acknowledgement, or for that and the pad.
+  for (const size_t cut : {4U, 8U, 12U, 16U, 20U, 24U}) {
+    EXPECT_EQ(parse(std::span(packet).first(packet.size() - cut)).has_value(), cut == 4) << cut;
+  }
+}
+
+TEST(Packet, without_a_seal_carries_no_acknowledgement) {
+  Headers headers;
+  headers.bth.opcode = kRcSendOnly;
+  headers.bth.carries_ack = true;
+  EXPECT_EQ(seal_bytes(headers.bth), 0U);
+  Bytes packet = assemble(headers, {});
+  EXPECT_FALSE(parse(packet)->headers.bth.carries_ack);
+  packet[8] |= std::byte{0x20};  // of a stranger, who may set reserved bits
+  ASSERT_TRUE(parse(packet));
+  EXPECT_FALSE(parse(packet)->headers.bth.carries_ack);
+  EXPECT_TRUE(parse(packet)->payload.empty());
+}
+
 /// Any headers: those that come out of parsing random bytes.
 RC_GTEST_PROP(PacketProperty, what_is_read_is_written_and_read_again,
               (std::array<uint8_t, kMaxHeaderBytes> random, const std::vector<uint8_t>& content, uint8_t choice)) {
@@ -226,7 +269,8 @@ RC_GTEST_PROP(PacketProperty, what_is_read_is_written_and_read_again,
   random[0] = opcode;
   random[1] = static_cast<uint8_t>((random[1] & 0xc0U) | pad_bytes(payload) << 4);
   constexpr size_t kFlagsOfPsn = 8;
-  const size_t seal = (random[kFlagsOfPsn] & 0x40U) != 0 ? kSealBytes : 0;
+  const uint32_t flags = random[kFlagsOfPsn];
+  const size_t seal = (flags & 0x40U) == 0 ? 0 : (flags & 0x20U) == 0 ? 8 : 16;
   Bytes packet(header_bytes(opcode) + payload + pad_bytes(payload) + seal + kIcrcBytes);
   std::memcpy(packet.data(), random.data(), header_bytes(opcode));
   std::transform(content.begin(), content.begin() + static_cast<ptrdiff_t>(payload),

@@ -101,7 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t seal = wire::seal_bytes(view->headers.bth);
   written.resize(written.size() + seal + wire::kIcrcBytes);
   if (seal != 0) {
-    wire::emit_seal(view->headers.seal, std::span(written).last(seal + wire::kIcrcBytes));
+    wire::emit_seal(view->headers, std::span(written).last(seal + wire::kIcrcBytes));
   }
   RINGBOLT_ASSERT(written.size() == datagram->packet.size());
   const auto again = wire::parse(written);

@@ -34,7 +34,7 @@ std::vector<std::byte> Network::serialize(uint32_t from_side, const transport::O
   std::vector<std::byte> bytes(headers + payload.size() + packet.headers.bth.pad_count + seal + wire::kIcrcBytes);
   wire::emit(packet.headers, bytes);
   if (seal != 0) {
-    wire::emit_seal(packet.headers.seal, std::span(bytes).last(seal + wire::kIcrcBytes));
+    wire::emit_seal(packet.headers, std::span(bytes).last(seal + wire::kIcrcBytes));
   }
   if (!payload.empty()) {
     std::memcpy(bytes.data() + headers, payload.data(), payload.size());
