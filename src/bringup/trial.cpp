@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/error.h"
+#include "base/start_thread.h"
 #include "verbs/expected_refusals.h"
 
 namespace ringbolt::bringup {
@@ -89,7 +90,8 @@ void run(const std::shared_ptr<Bench>& bench) {
 /// What a thread finds out about candidates in turn, until one takes too long. Fewer than there are: that one was
 /// stuck.
 std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t timeout_ms, uint64_t deadline_ns) {
-  std::thread thread(run, bench);
+  std::thread thread = base::start_thread([bench] { run(bench); });
+  // Until it is joined or left behind nothing throws, which would end the process.
   size_t n_done = 0;
   std::exception_ptr failure;
   std::vector<int> errors;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock_guard.h"
+#include "base/start_thread.h"
 #include "bootstrap/authenticator.h"
 #include "bringup/survey.h"
 #include "membership/addresses.h"
@@ -114,7 +115,7 @@ Endpoint::Endpoint(const EndpointPlan& plan, Log log)
                                                            static_cast<membership::User&>(*this))),
       in_{devices_, network_, *membership_, std::move(log), endings_, registrations_, ways_},
       // Last: the thread uses all members that are made before it.
-      thread_([this] { run(); }) {}
+      thread_(base::start_thread([this] { run(); })) {}
 
 // Blocks for up to kMostEndingNs, and as long as the membership's and the relays' threads need. No call may be under
 // way.

@@ -9,6 +9,7 @@
 #include "base/cpu_pause.h"
 #include "base/error.h"
 #include "base/lock_guard.h"
+#include "base/start_thread.h"
 #include "circuit/frame_header.h"
 
 namespace ringbolt::circuit {
@@ -98,7 +99,7 @@ Relays::~Relays() {
 void Relays::add(std::shared_ptr<RelayedRail> rail) {
   const base::LockGuard guard(lock_);
   if (!thread_.joinable()) {
-    thread_ = std::thread([this] { run(); });
+    thread_ = base::start_thread([this] { run(); });
   }
   rails_.push_back(std::move(rail));
   ++version_;

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock_guard.h"
+#include "base/start_thread.h"
 #include "bootstrap/authenticator.h"
 #include "membership/addresses.h"
 
@@ -72,7 +73,7 @@ Membership::Membership(MembershipPlan plan, User& user)
   own_.name = plan_.name;
   own_.details = plan_.details;
   own_.version = 1;
-  thread_ = std::thread([this] { run(); });
+  thread_ = base::start_thread([this] { run(); });
 }
 
 Membership::~Membership() {
