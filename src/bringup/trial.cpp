@@ -78,7 +78,8 @@ void run(const std::shared_ptr<Bench>& bench) {
   std::exception_ptr failure;
   try {
     try_all(*bench);
-  } catch (const base::Error&) {
+  } catch (...) {
+    // Also std::bad_alloc and the like: an exception that leaves a thread ends the process.
     failure = std::current_exception();
   }
   const base::LockGuard lock(bench->mutex);
@@ -108,7 +109,7 @@ std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t t
     // Under the lock: the thread sees it at its next candidate, and ends.
     bench->is_abandoned = !is_in_time;
     failure = bench->failure;
-    errors = bench->errors;
+    errors.swap(bench->errors);
   }
   if (!is_in_time) {
     // It owns the bench, and so all that it uses, for as long as the driver holds it.
