@@ -428,8 +428,8 @@ void Endpoint::hear_ready(MemberId from, const RailReady& ready) {
   if (found == being_relayed_.end()) {
     return;
   }
-  const Path& its_path = found->second->path();
-  if ((std::ranges::find(its_path, self_, &Hop::member) + 1)->member != from) {
+  // By the place that the hop before has named, which was checked: a path is a peer's, and may name a member twice.
+  if (found->second->path()[found->second->position() + 1U].member != from) {
     return;
   }
   const std::shared_ptr<RelayedRail> relayed = std::move(found->second);
@@ -442,8 +442,7 @@ void Endpoint::hear_ready(MemberId from, const RailReady& ready) {
     own.reads_in_place = false;
     relays_->add(relayed);
     const Path& path = relayed->path();
-    const auto here = std::ranges::find(path, self_, &Hop::member);
-    in_.send((here - 1)->member, RailReady{ready.circuit, ready.rail, own});
+    in_.send(path[relayed->position() - 1U].member, RailReady{ready.circuit, ready.rail, own});
     in_.log(Level::info, fmt::format("relaying {}", network_.text_of(path)));
   } catch (const std::exception& error) {
     in_.send_along(relayed->path(),

@@ -45,6 +45,7 @@ RelayedRail::RelayedRail(const Devices& devices, CircuitId circuit, uint16_t rai
     : circuit_(circuit),
       number_(rail),
       path_(std::move(path)),
+      position_(position),
       // Frames come in at `in_` and answers at `out_`: what one receives is what the other sends, in number and size.
       in_(devices, plan_of(path_[position].entry, in, kFrames, kSlotBytes, kAnswers, kFrameHeaderBytes)),
       out_(devices, plan_of(path_[position].exit, out, kAnswers, kFrameHeaderBytes, kFrames, kSlotBytes)) {
