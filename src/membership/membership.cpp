@@ -47,6 +47,14 @@ constexpr size_t kMostReasonBytes = 200;
 constexpr size_t kRouteBytes = 8 + 8 + 1 + 2;
 constexpr uint64_t kLeaveNs = 200'000'000;
 
+// Others could not read the announcement, and to them this member would not be there.
+void check_details(const std::vector<std::byte>& details) {
+  if (details.size() > kMostDetailBytes) {
+    throw base::Error(EMSGSIZE, "announcing a member",
+                      fmt::format("{} bytes of details, {} are the most", details.size(), kMostDetailBytes));
+  }
+}
+
 }  // namespace
 
 MemberId new_member() {
@@ -68,6 +76,7 @@ Membership::Membership(MembershipPlan plan, User& user)
   if (!wake_.is_open()) {
     throw base::Error(errno, "eventfd", "the members' thread");
   }
+  check_details(plan_.details);
   own_.contact = contact_;
   own_.node = plan_.node;
   own_.name = plan_.name;
@@ -95,6 +104,7 @@ void Membership::send(MemberId to, uint16_t kind, std::vector<std::byte> bytes) 
 }
 
 void Membership::announce(std::vector<std::byte> details) {
+  check_details(details);
   const base::LockGuard guard(lock_);
   details_ = std::make_unique<std::vector<std::byte>>(std::move(details));
   (void)eventfd_write(wake_.get(), 1);
