@@ -242,7 +242,7 @@ void Endpoint::on_message(MemberId from, uint16_t kind, std::span<const std::byt
   }
 }
 
-// The thread. Whatever is thrown here ends the process: tasks catch base::Error where devices may refuse.
+// The thread. Tasks catch base::Error themselves where devices may refuse.
 void Endpoint::run() {
   uint64_t next_tick_ns = 0;
   uint64_t next_look_ns = 0;
@@ -255,7 +255,7 @@ void Endpoint::run() {
     now_ns_ = base::now_ns();
     const bool is_tick = now_ns_ >= next_tick_ns;
     if (now_ns_ >= next_look_ns) {
-      look_around();
+      in_.survive([this] { look_around(); });
       next_look_ns = now_ns_ + kLookNs;
     }
     step_all(is_tick);
@@ -282,28 +282,39 @@ bool Endpoint::run_tasks(bool may_wait) {
   for (const Tasks::Task& task : tasks_.take()) {
     // Anew for each: the one before may have taken a second.
     now_ns_ = base::now_ns();
-    task();
+    in_.survive(task);
   }
   return std::ranges::any_of(outgoing_, wants_turn) || std::ranges::any_of(incoming_, wants_turn);
 }
 
 void Endpoint::step_all(bool is_tick) {
   // What is erased here may still be held by the program, which then destroys it.
-  std::erase_if(outgoing_, [&](const auto& one) { return one.second->step(now_ns_, is_tick, in_); });
-  std::erase_if(incoming_, [&](const auto& one) {
-    Incoming& incoming = *one.second;
-    const bool is_over = incoming.step(is_tick, in_);
-    if (incoming.circuit()->is_open() && !incoming.is_handed_over) {
-      incoming.is_handed_over = true;
-      if (const auto listener = listeners_.find(incoming.listener()); listener != listeners_.end()) {
-        const base::LockGuard guard(listener->second->lock);
-        listener->second->opened.push_back(one.second);
-      } else {
-        incoming.close();  // its listener has been closed meanwhile
-      }
-    }
+  std::erase_if(outgoing_, [&](const auto& one) {
+    bool is_over = false;
+    in_.survive([&] { is_over = one.second->step(now_ns_, is_tick, in_); });
     return is_over;
   });
+  std::erase_if(incoming_, [&](const auto& one) {
+    bool is_over = false;
+    in_.survive([&] { is_over = step(one.second, is_tick); });
+    return is_over;
+  });
+}
+
+/// Whether it is over. Once it is open its listener has it.
+bool Endpoint::step(const std::shared_ptr<Incoming>& one, bool is_tick) {
+  Incoming& incoming = *one;
+  const bool is_over = incoming.step(is_tick, in_);
+  if (incoming.circuit()->is_open() && !incoming.is_handed_over) {
+    if (const auto listener = listeners_.find(incoming.listener()); listener != listeners_.end()) {
+      const base::LockGuard guard(listener->second->lock);
+      listener->second->opened.push_back(one);
+    } else {
+      incoming.close();  // its listener has been closed meanwhile
+    }
+    incoming.is_handed_over = true;
+  }
+  return is_over;
 }
 
 // May block in a device: trials of ports.

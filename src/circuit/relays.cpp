@@ -129,21 +129,30 @@ void Relays::run() {
   uint32_t n_idle = 0;
   // An atomic; the eventfd ends a sleep.
   while (!is_ending_) {
-    // Read before the list: a rail that is added in between is seen now, and looked for once more.
-    if (const uint32_t newest = version_; newest != version) {
-      const base::LockGuard guard(lock_);
-      rails = rails_;
-      version = newest;
-    }
-    if (serve(rails)) {
-      n_idle = 0;
-    } else if (++n_idle < kIdleLooks) {
-      base::cpu_pause();
-    } else {
-      sleep(rails);
-      n_idle = 0;
+    try {
+      if (run_once(rails, version)) {
+        n_idle = 0;
+      } else if (++n_idle < kIdleLooks) {
+        base::cpu_pause();
+      } else {
+        sleep(rails);
+        n_idle = 0;
+      }
+    } catch (const std::exception&) {
+      // No memory just now: what was to be done is still to be done at the next look.
     }
   }
+}
+
+/// Whether anything was to be done.
+bool Relays::run_once(Rails& rails, uint32_t& version) {
+  // Read before the list: a rail that is added in between is seen now, and looked for once more.
+  if (const uint32_t newest = version_; newest != version) {
+    const base::LockGuard guard(lock_);
+    rails = rails_;
+    version = newest;
+  }
+  return serve(rails);
 }
 
 bool Relays::serve(Rails& rails) {

@@ -84,6 +84,7 @@ class Relays {
  private:
   using Rails = std::vector<std::shared_ptr<RelayedRail>>;
   void run();
+  bool run_once(Rails& rails, uint32_t& version);
   bool serve(Rails& rails);
   void sleep(Rails& rails);
 

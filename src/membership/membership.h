@@ -22,7 +22,7 @@
 namespace ringbolt::membership {
 
 /// Who hears of members and their messages. Called in the membership's thread, one call at a time; nothing here may
-/// block. What it throws ends the process: the membership's thread catches nothing.
+/// block. What it throws is dropped: to the membership that word is one that was heard.
 class User {
  public:
   virtual ~User() = default;
@@ -98,6 +98,9 @@ class Membership {
   };
 
   void run();
+  template <class Work>
+  static void survive(Work work) noexcept;
+  void hear_all();
   void tick();
   void take_commands() RINGBOLT_EXCLUDES(lock_);
   void hear(const Neighbours::Event& event);
