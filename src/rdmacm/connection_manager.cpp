@@ -312,8 +312,8 @@ void ConnectionManager::tell(const cm::Event& event) {
 
 void ConnectionManager::tell_request(const cm::Event& event) {
   const auto found = listeners_.find(event.listener);
-  if (found == listeners_.end()) {
-    // The listener has gone since: the peer is refused.
+  if (found == listeners_.end() || found->second->channel().is_closed) {
+    // The listener has gone since, or nobody will ever take its events: the peer is refused.
     engine_->destroy(now(), event.handle);
     return;
   }
