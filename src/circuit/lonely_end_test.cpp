@@ -17,7 +17,7 @@ namespace {
 
 using test::comes_true;
 
-constexpr CircuitId kId = 77;
+constexpr CircuitId kItsCircuit = 77;
 
 class Stranger final : public membership::User {
  public:
@@ -71,19 +71,19 @@ class Stranger final : public membership::User {
 
 class LonelyEnds : public test::Circuits {
  protected:
-  /// Opens circuit kId to a listener of `to`; the other end's member.
+  /// Opens circuit kItsCircuit to a listener of `to`; the other end's member.
   static MemberId open(Stranger& stranger, const Handle& to) {
     stranger.membership().call(to.contact);
     // What has no way yet is lost.
     EXPECT_TRUE(comes_true([&] {
-      stranger.send(to.contact.member, Open{kId, to.listener, false, false});
+      stranger.send(to.contact.member, Open{kItsCircuit, to.listener, false, false});
       return stranger.heard<Opened>().has_value();
     }));
     return to.contact.member;
   }
   static RailOpen rail_to(const Stranger& stranger, MemberId member, uint16_t port) {
     const PortUse use{port, 0};
-    return {kId, 0, 1, {{const_cast<Stranger&>(stranger).membership().id(), {}, use}, {member, use, {}}}, {}};
+    return {kItsCircuit, 0, 1, {{const_cast<Stranger&>(stranger).membership().id(), {}, use}, {member, use, {}}}, {}};
   }
 };
 
@@ -93,7 +93,7 @@ TEST_F(LonelyEnds, of_a_sender_that_closes_before_it_is_open_are_forgotten) {
   (void)b->listen(handle);
   Stranger stranger(b->ports());
   const MemberId there = open(stranger, *parse_handle(handle));
-  stranger.send(there, Close{kId, CloseReason::orderly, "it has changed its mind"});
+  stranger.send(there, Close{kItsCircuit, CloseReason::orderly, "it has changed its mind"});
   // Of a circuit that is still there it is the port that is refused.
   constexpr uint16_t kNoPort = 999;
   EXPECT_TRUE(comes_true([&] {
@@ -166,7 +166,7 @@ TEST_F(LonelyEnds, survive_what_is_thrown_in_their_thread) {
   }));
   is_full = false;
   EXPECT_TRUE(comes_true([&] {
-    stranger.send(there, Open{kId + 1, 1, false, false});
+    stranger.send(there, Open{kItsCircuit + 1, 1, false, false});
     return stranger.heard<Refused>().has_value();
   }));
 }
