@@ -40,6 +40,7 @@ struct Target {
 
 // The static's guard makes it safe that threads come here at once; later calls find it set. The descriptor is never
 // closed: exit handlers may explain, too.
+// Allocates nothing but for words that then are not said: callers are noexcept.
 const Target& target() noexcept {
   static const Target chosen = [] {
     const char* const variable = std::getenv("RINGBOLT_EXPLAIN");
@@ -54,15 +55,31 @@ const Target& target() noexcept {
       return made;
     }
     // 0600: explanations quote addresses and paths of the program.
-    made.fd = ::open(std::string(wanted).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    // The end of `variable`, and so ended by its zero.
+    made.fd = ::open(wanted.data(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (made.fd < 0) {
-      say(fmt::format("ringbolt: RINGBOLT_EXPLAIN={}: open: {}; explanations come here instead\n", variable,
-                      std::strerror(errno)));
+      try {
+        say(fmt::format("ringbolt: RINGBOLT_EXPLAIN={}: open: {}; explanations come here instead\n", variable,
+                        std::strerror(errno)));
+      } catch (...) {  // no memory for words
+      }
     }
     return made;
   }();
   return chosen;
 }
+
+/// Whoever is refused reads errno after the explanation, and everything that makes it may change it.
+class KeptErrno {
+ public:
+  KeptErrno() = default;
+  ~KeptErrno() { errno = saved_; }
+  KeptErrno(const KeptErrno&) = delete;
+  KeptErrno& operator=(const KeptErrno&) = delete;
+
+ private:
+  const int saved_ = errno;
+};
 
 /// How often the same was said, and when last.
 struct Said {
@@ -197,8 +214,7 @@ std::string explanation_json(const Incident& incident, const Explanation& explan
 }
 
 void explain(int error, std::string_view call, const Explanation& explanation) noexcept try {
-  // Whoever is refused reads errno after this, and everything here may change it.
-  const int saved = errno;
+  const KeptErrno kept;
   Incident incident;
   incident.call = call;
   incident.error = error;
@@ -206,12 +222,11 @@ void explain(int error, std::string_view call, const Explanation& explanation) n
   if (const auto held_back = may_say(explanation_text(incident, explanation, place))) {
     say_it(incident, explanation, place, *held_back);
   }
-  errno = saved;
 } catch (...) {  // the program's error stands, with words or without
 }
 
 void explain(const Incident& incident, const Explanation& explanation) noexcept try {
-  const int saved = errno;
+  const KeptErrno kept;
   const std::string place = incident.posted           ? place_of(incident.posted)
                             : incident.status.empty() ? calling_place()
                                                       : "";
@@ -222,7 +237,6 @@ void explain(const Incident& incident, const Explanation& explanation) noexcept 
   if (held_back) {
     say_it(incident, explanation, place, *held_back);
   }
-  errno = saved;
 } catch (...) {
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <new>
 
 namespace ringbolt::base {
 namespace {
@@ -51,6 +52,19 @@ TEST(Explain, is_a_line_of_json) {
             std::string::npos);
   EXPECT_NE(explanation_json(refusal_of("f", EBUSY), {"a", "c", ""}, "p").find("\"errno\": 16, \"place\": \"p\""),
             std::string::npos);
+}
+
+TEST(Explain, keeps_errno_also_where_there_is_no_memory_for_words) {
+  set_explanation_witness([](std::string_view, std::string_view) -> std::vector<std::string> {
+    errno = ENOMEM;
+    throw std::bad_alloc();
+  });
+  errno = EBUSY;
+  explain(EINVAL, "ibv_reg_mr", {"a", "b"});
+  EXPECT_EQ(errno, EBUSY);
+  explain(failed_send(), {"a", "b"});
+  EXPECT_EQ(errno, EBUSY);
+  set_explanation_witness(nullptr);
 }
 
 TEST(Explain, makes_no_words_for_nobody) {

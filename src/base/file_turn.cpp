@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -16,6 +15,7 @@
 #include "base/condition.h"
 #include "base/lock_guard.h"
 #include "base/mutex.h"
+#include "base/start_thread.h"
 
 namespace ringbolt::base {
 namespace {
@@ -130,17 +130,16 @@ struct Wait {
 
 int wait_in_thread(int fd, off_t number, uint64_t patience_ms) {
   Wait wait{fd, number, {}, {}};
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for its own threads
   pthread_attr_t small{};
   ::pthread_attr_init(&small);
   ::pthread_attr_setstacksize(&small, kStackBytes);
   pthread_t thread{};
-  const int error = ::pthread_create(&thread, &small, wait_for_smaller, &wait);
+  int error = 0;
+  {
+    const BlockedSignals blocked;
+    error = ::pthread_create(&thread, &small, wait_for_smaller, &wait);
+  }
   ::pthread_attr_destroy(&small);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
     return error;
   }

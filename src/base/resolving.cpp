@@ -1,8 +1,5 @@
 #include "base/resolving.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -18,6 +15,7 @@
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/error.h"
+#include "base/start_thread.h"
 
 namespace ringbolt::base {
 namespace {
@@ -51,30 +49,13 @@ struct Question {
   std::optional<Answer> answer RINGBOLT_GUARDED_BY(mutex);
 };
 
-/// Signals of the process are not for a thread that nobody knows of.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &old_);
-  }
-  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t old_{};
-};
-
 /// Nothing at the deadline.
 std::optional<Answer> ask_until(const std::string& host, uint16_t port, uint64_t deadline_ns, const LookUp& look_up) {
   const auto question = std::make_shared<Question>();
   try {
-    const BlockedSignals blocked;
     // Everything is copied into the thread: the caller may be gone by the time the answer comes. After the process'
     // exit handlers have begun it may be stopped anywhere, which is harmless: it touches nothing but the question.
-    std::thread([question, host, port, look_up] {
+    start_thread([question, host, port, look_up] {
       Answer answer = ask(host, port, 0, look_up);
       const LockGuard guard(question->mutex);
       question->answer = std::move(answer);

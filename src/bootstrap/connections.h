@@ -66,6 +66,8 @@ class SideChannel::Connections {
   void take_from_root(Frame& frame);
   void take_share(uint32_t peer, Frame& frame);
   void take_shares(const Frame& frame);
+  // Rank 0: of the shares that are there, kMaxGatheredBytes at most.
+  size_t gathered_bytes() const;
   // Rank 0. Sets result_ and sends all shares once each rank's is there.
   void finish_if_complete();
   void fail(int errno_value, std::string text, uint32_t except);

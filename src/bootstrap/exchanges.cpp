@@ -115,28 +115,34 @@ void SideChannel::Connections::take_share(uint32_t peer, Frame& frame) {
     return;
   }
   frame.payload.erase(frame.payload.begin(), frame.payload.begin() + kNumberBytes);
-  // 16 MiB at most (kMaxShareBytes, which the connection has checked by the frame's length).
+  // 16 MiB at most (kMaxShareBytes, which the connection has checked by the frame's length). Before it is kept: the
+  // bound is one of rank 0's memory, too.
+  const size_t total = gathered_bytes() + frame.payload.size();
+  if (total > kMaxGatheredBytes) {
+    fail(EMSGSIZE,
+         fmt::format("all_gather {} has {} bytes or more in all, {} are the most", number, total, kMaxGatheredBytes),
+         kEveryone);
+    return;
+  }
   shares_[peer] = std::move(frame.payload);
   finish_if_complete();
 }
 
-void SideChannel::Connections::finish_if_complete() {
+size_t SideChannel::Connections::gathered_bytes() const {
   size_t total = 0;
   for (const auto& share : shares_) {
-    if (!share) {
-      return;
-    }
-    total += share->size();
+    total += share ? share->size() : 0;
   }
-  if (total > kMaxGatheredBytes) {
-    fail(EMSGSIZE,
-         fmt::format("all_gather {} has {} bytes in all, {} are the most", n_exchanges_, total, kMaxGatheredBytes),
-         kEveryone);
+  return total;
+}
+
+void SideChannel::Connections::finish_if_complete() {
+  if (std::ranges::any_of(shares_, [](const auto& share) { return !share; })) {
     return;
   }
   // docs/formats/bootstrap.md: number, count, and the length in front of each share.
   std::vector<std::byte> all(kCountsBytes + 4 * size_t{n_ranks_});
-  all.reserve(all.size() + total);
+  all.reserve(all.size() + gathered_bytes());
   base::put_le(std::span<std::byte>(all), 0, n_exchanges_);
   base::put_le(std::span<std::byte>(all), 4, n_ranks_);
   for (uint32_t rank = 0; rank < n_ranks_; ++rank) {

@@ -85,7 +85,12 @@ class Look {
     // Libraries that can't be asked have devices of one port.
     const unsigned n_ports = device ? device->phys_port_cnt : 1;
     for (unsigned port = 1; port <= n_ports; ++port) {
-      look_at(static_cast<uint8_t>(port));
+      try {
+        look_at(static_cast<uint8_t>(port));
+      } catch (const base::Error& error) {
+        // Those that were found usable before it stay so.
+        refuse(static_cast<uint8_t>(port), error.what());
+      }
     }
   }
 
@@ -105,7 +110,7 @@ class Look {
              fmt::format("it is {}: is its cable in, and RDMA enabled at the other end?", state_of(attributes->state)));
       return;
     }
-    // May throw base::Error, as may what follows: survey_device() turns it into a reason.
+    // May throw base::Error, as may what follows: run() turns it into a reason.
     const std::vector<GidEntry> table = read_gid_table(context_, port);
     const GidChoice choice = choose_gid(table);
     if (!choice.chosen) {

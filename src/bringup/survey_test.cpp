@@ -112,6 +112,32 @@ TEST(Survey, says_why_a_port_is_not_usable) {
   EXPECT_THAT(found.unusable.at(0).reason, HasSubstr("may not open the device"));
 }
 
+TEST(Survey, keeps_a_port_that_was_usable_before_another_one_failed) {
+  const verbs::test::RuntimeFolder folder;
+  static int (*query_device)(ibv_context*, ibv_device_attr*);
+  static int (*query_port)(ibv_context*, uint8_t, _compat_ibv_port_attr*);
+  static int n_looks_at_second;
+  verbs::Calls calls = verbs::Library::open("soft").calls();
+  query_device = calls.query_device;
+  query_port = calls.query_port;
+  n_looks_at_second = 0;
+  calls.query_device = [](ibv_context* context, ibv_device_attr* attributes) {
+    const int error = query_device(context, attributes);
+    attributes->phys_port_cnt = 2;
+    return error;
+  };
+  // Active at the first look, and gone when its table is read.
+  calls.query_port = [](ibv_context* context, uint8_t port, _compat_ibv_port_attr* attributes) {
+    return port == 2 && ++n_looks_at_second > 1 ? EIO : query_port(context, 1, attributes);
+  };
+  const Survey found = survey(verbs::Library("of two ports", calls));
+  ASSERT_EQ(found.usable.size(), 1U);
+  EXPECT_EQ(found.usable[0].card.port, 1);
+  ASSERT_EQ(found.unusable.size(), 1U);
+  EXPECT_EQ(found.unusable[0].port, 2);
+  EXPECT_THAT(found.unusable[0].reason, HasSubstr("ibv_query_port"));
+}
+
 /// Held by a device that has fallen asleep, until it is woken.
 struct Sleep {
   base::Mutex mutex;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/error.h"
+#include "base/start_thread.h"
 #include "verbs/expected_refusals.h"
 
 namespace ringbolt::bringup {
@@ -77,7 +78,8 @@ void run(const std::shared_ptr<Bench>& bench) {
   std::exception_ptr failure;
   try {
     try_all(*bench);
-  } catch (const base::Error&) {
+  } catch (...) {
+    // Also std::bad_alloc and the like: an exception that leaves a thread ends the process.
     failure = std::current_exception();
   }
   const base::LockGuard lock(bench->mutex);
@@ -89,7 +91,8 @@ void run(const std::shared_ptr<Bench>& bench) {
 /// What a thread finds out about candidates in turn, until one takes too long. Fewer than there are: that one was
 /// stuck.
 std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t timeout_ms, uint64_t deadline_ns) {
-  std::thread thread(run, bench);
+  std::thread thread = base::start_thread([bench] { run(bench); });
+  // Until it is joined or left behind nothing throws, which would end the process.
   size_t n_done = 0;
   std::exception_ptr failure;
   std::vector<int> errors;
@@ -106,7 +109,7 @@ std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t t
     // Under the lock: the thread sees it at its next candidate, and ends.
     bench->is_abandoned = !is_in_time;
     failure = bench->failure;
-    errors = bench->errors;
+    errors.swap(bench->errors);
   }
   if (!is_in_time) {
     // It owns the bench, and so all that it uses, for as long as the driver holds it.

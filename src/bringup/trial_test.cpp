@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <new>
 #include <thread>
 
 #include "base/clock.h"
@@ -62,6 +63,15 @@ TEST(Trial, says_what_the_device_says) {
   EXPECT_THROW(try_candidates(library, "none", IBV_QPT_UC, {}, candidates({"127.0.0.1"}), kPatienceMs, kNever),
                base::Error);
   EXPECT_THAT(try_candidates(library, "rdma_lo", IBV_QPT_UC, {}, {}, kPatienceMs, kNever), ElementsAre());
+}
+
+TEST(Trial, throws_whatever_is_thrown_while_it_tries) {
+  const verbs::test::RuntimeFolder folder;
+  verbs::Calls calls = verbs::Library::open("soft").calls();
+  calls.open_device = [](ibv_device*) -> ibv_context* { throw std::bad_alloc(); };
+  EXPECT_THROW(try_candidates(verbs::Library("without memory", calls), "rdma_lo", IBV_QPT_UC, {.gid_index = 1},
+                              candidates({"127.0.0.1"}), kPatienceMs, kNever),
+               std::bad_alloc);
 }
 
 /// A device that blocks in RTR towards one address, as a Mac's may, until it is let go.

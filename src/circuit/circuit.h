@@ -84,8 +84,9 @@ class Circuit {
   virtual void progress() RINGBOLT_REQUIRES(lock) = 0;
   /// Whether the program awaits something of it that comes about by progress() alone. Thread-safe.
   bool is_awaited() const { return is_awaited_.load(std::memory_order_acquire); }
-  /// Of the thread that makes its data calls: whether that keeps it among those that it moves on (nccl/pending.h).
-  bool is_kept = false;
+  /// Whether the thread that makes its data calls keeps it among those that it moves on (nccl/pending.h). Atomic, since
+  /// one that made them before may let go of it just now; nothing else hangs on it.
+  std::atomic<bool> is_kept = false;
 
   /// Likewise for the endpoint's thread, if the program does not do so itself just now.
   virtual void progress_idle() RINGBOLT_REQUIRES(lock) = 0;

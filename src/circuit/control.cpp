@@ -114,11 +114,22 @@ RailOpen take_rail_open(CircuitId circuit, ByteReader& reader) {
   return open;
 }
 
+/// Only the two ends may be one member, where there is nobody between them.
+bool has_loop(const Path& path) {
+  for (size_t i = 1; path.size() > 2 && i < path.size(); ++i) {
+    const auto before = path.begin() + static_cast<ptrdiff_t>(i);
+    if (std::ranges::find(path.begin(), before, path[i].member, &Hop::member) != before) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // The position is that of who gets it, so never 0: there is a hop before it. Indices into the path are safe after
 // this.
 bool is_possible(const RailOpen& open) {
   return open.path.size() >= 2 && open.path.size() <= kMostHops && open.position >= 1 &&
-         open.position < open.path.size();
+         open.position < open.path.size() && !has_loop(open.path);
 }
 
 }  // namespace

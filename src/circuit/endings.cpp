@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/lock_guard.h"
+#include "base/start_thread.h"
 
 namespace ringbolt::circuit {
 
@@ -27,7 +28,7 @@ void Endings::end(std::shared_ptr<void> what, Then then) {
     bool has_thread = thread_.joinable();
     try {
       if (!has_thread) {
-        thread_ = std::thread([this] { run(); });
+        thread_ = base::start_thread([this] { run(); });
         has_thread = true;
       }
     } catch (const std::system_error&) {

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock_guard.h"
+#include "base/start_thread.h"
 #include "bootstrap/authenticator.h"
 #include "bringup/survey.h"
 #include "membership/addresses.h"
@@ -114,7 +115,7 @@ Endpoint::Endpoint(const EndpointPlan& plan, Log log)
                                                            static_cast<membership::User&>(*this))),
       in_{devices_, network_, *membership_, std::move(log), endings_, registrations_, ways_},
       // Last: the thread uses all members that are made before it.
-      thread_([this] { run(); }) {}
+      thread_(base::start_thread([this] { run(); })) {}
 
 // Blocks for up to kMostEndingNs, and as long as the membership's and the relays' threads need. No call may be under
 // way.
@@ -241,7 +242,7 @@ void Endpoint::on_message(MemberId from, uint16_t kind, std::span<const std::byt
   }
 }
 
-// The thread. Whatever is thrown here ends the process: tasks catch base::Error where devices may refuse.
+// The thread. Tasks catch base::Error themselves where devices may refuse.
 void Endpoint::run() {
   uint64_t next_tick_ns = 0;
   uint64_t next_look_ns = 0;
@@ -254,7 +255,7 @@ void Endpoint::run() {
     now_ns_ = base::now_ns();
     const bool is_tick = now_ns_ >= next_tick_ns;
     if (now_ns_ >= next_look_ns) {
-      look_around();
+      in_.survive([this] { look_around(); });
       next_look_ns = now_ns_ + kLookNs;
     }
     step_all(is_tick);
@@ -281,28 +282,39 @@ bool Endpoint::run_tasks(bool may_wait) {
   for (const Tasks::Task& task : tasks_.take()) {
     // Anew for each: the one before may have taken a second.
     now_ns_ = base::now_ns();
-    task();
+    in_.survive(task);
   }
   return std::ranges::any_of(outgoing_, wants_turn) || std::ranges::any_of(incoming_, wants_turn);
 }
 
 void Endpoint::step_all(bool is_tick) {
   // What is erased here may still be held by the program, which then destroys it.
-  std::erase_if(outgoing_, [&](const auto& one) { return one.second->step(now_ns_, is_tick, in_); });
-  std::erase_if(incoming_, [&](const auto& one) {
-    Incoming& incoming = *one.second;
-    const bool is_over = incoming.step(is_tick, in_);
-    if (incoming.circuit()->is_open() && !incoming.is_handed_over) {
-      incoming.is_handed_over = true;
-      if (const auto listener = listeners_.find(incoming.listener()); listener != listeners_.end()) {
-        const base::LockGuard guard(listener->second->lock);
-        listener->second->opened.push_back(one.second);
-      } else {
-        incoming.close();  // its listener has been closed meanwhile
-      }
-    }
+  std::erase_if(outgoing_, [&](const auto& one) {
+    bool is_over = false;
+    in_.survive([&] { is_over = one.second->step(now_ns_, is_tick, in_); });
     return is_over;
   });
+  std::erase_if(incoming_, [&](const auto& one) {
+    bool is_over = false;
+    in_.survive([&] { is_over = step(one.second, is_tick); });
+    return is_over;
+  });
+}
+
+/// Whether it is over. Once it is open its listener has it.
+bool Endpoint::step(const std::shared_ptr<Incoming>& one, bool is_tick) {
+  Incoming& incoming = *one;
+  const bool is_over = incoming.step(is_tick, in_);
+  if (incoming.circuit()->is_open() && !incoming.is_handed_over) {
+    if (const auto listener = listeners_.find(incoming.listener()); listener != listeners_.end()) {
+      const base::LockGuard guard(listener->second->lock);
+      listener->second->opened.push_back(one);
+    } else {
+      incoming.close();  // its listener has been closed meanwhile
+    }
+    incoming.is_handed_over = true;
+  }
+  return is_over;
 }
 
 // May block in a device: trials of ports.
@@ -427,8 +439,8 @@ void Endpoint::hear_ready(MemberId from, const RailReady& ready) {
   if (found == being_relayed_.end()) {
     return;
   }
-  const Path& its_path = found->second->path();
-  if ((std::ranges::find(its_path, self_, &Hop::member) + 1)->member != from) {
+  // By the place that the hop before has named, which was checked: a path is a peer's, and may name a member twice.
+  if (found->second->path()[found->second->position() + 1U].member != from) {
     return;
   }
   const std::shared_ptr<RelayedRail> relayed = std::move(found->second);
@@ -441,8 +453,7 @@ void Endpoint::hear_ready(MemberId from, const RailReady& ready) {
     own.reads_in_place = false;
     relays_->add(relayed);
     const Path& path = relayed->path();
-    const auto here = std::ranges::find(path, self_, &Hop::member);
-    in_.send((here - 1)->member, RailReady{ready.circuit, ready.rail, own});
+    in_.send(path[relayed->position() - 1U].member, RailReady{ready.circuit, ready.rail, own});
     in_.log(Level::info, fmt::format("relaying {}", network_.text_of(path)));
   } catch (const std::exception& error) {
     in_.send_along(relayed->path(),

@@ -100,6 +100,7 @@ class Endpoint final : public membership::User {
   void run();
   bool run_tasks(bool may_wait);
   void step_all(bool is_tick);
+  bool step(const std::shared_ptr<Incoming>& one, bool is_tick);
   void look_around();
 
   // Of the endpoint's thread.

@@ -109,9 +109,14 @@ bool Incoming::step(bool is_tick, Surroundings& in) {
     in.send(peer(), Close{id(), failure == FailureKind::usage ? CloseReason::usage : CloseReason::protocol,
                           circuit_->failure_text()});
   }
-  const bool is_over = is_closing_;
+  // One that fails before it is open is handed to no program that could close it. Nobody else opens it meanwhile: only
+  // this thread has it.
+  const bool is_stillborn = failure != FailureKind::none && !circuit_->is_open();
+  const bool is_over = is_closing_ || is_stillborn;
   if (is_over) {
-    in.send(peer(), Close{id(), CloseReason::orderly, "the receiver has closed the connection"});
+    if (!is_stillborn) {
+      in.send(peer(), Close{id(), CloseReason::orderly, "the receiver has closed the connection"});
+    }
     const base::LockGuard guard(circuit_->lock);
     for (const ReceiveCircuit::RailView& rail : circuit_->rails()) {
       if (rail.rail->type() == IBV_QPT_UC) {

@@ -296,7 +296,9 @@ std::string Network::text_of_links() {
     const NodeId other = link.a == own_.node ? link.b : link.a;
     const PortUse& here = link.a == own_.node ? link.at_a : link.at_b;
     const auto named = std::ranges::find_if(known_, [&](const auto& one) { return one.second.node == other; });
-    text += fmt::format("{}{} to {}{}", text.empty() ? "" : ", ", own_.cards[here.port].device,
+    // Links are those that the node's first member announces, which may say that there are more ports.
+    text += fmt::format("{}{} to {}{}", text.empty() ? "" : ", ",
+                        here.port < own_.cards.size() ? own_.cards[here.port].device : "?",
                         named == known_.end() ? "?" : named->second.name, link.is_active ? "" : " (down)");
   }
   return text.empty() ? "none" : text;

@@ -151,6 +151,18 @@ TEST_F(Networks, use_a_port_that_comes_up_later) {
   EXPECT_EQ(members.at(1)->network.take_come_up(), std::vector<uint16_t>{1});
 }
 
+TEST_F(Networks, tell_of_links_at_ports_that_only_another_member_of_the_node_has) {
+  cabling.plug({1, 1}, {2, 1});
+  add(1);
+  add(2);
+  settle();
+  CabledPorts ports(cabling, 1, 1);
+  Network late(ports, 1, 100);  // member 1 counts for the node
+  late.hear(announcement_of(1));
+  late.hear(announcement_of(2));
+  EXPECT_EQ(late.text_of_links(), "? to n2");
+}
+
 TEST_F(Networks, wait_for_a_port_to_have_an_address) {
   cabling.plug({1, 0}, {2, 0});
   cabling.plug({1, 1}, {2, 1});

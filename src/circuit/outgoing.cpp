@@ -59,6 +59,7 @@ void Outgoing::call(uint64_t now_ns, Surroundings& in) {
   const bool is_known = in.network.find(peer_) != nullptr;
   if (is_known) {
     in.send(peer_, Open{id_, listener_, has_checksums_, in.ways.is_direct});
+    has_asked_ = true;
   }
   if (now_ns - begun_ns_ > kWarnAfterNs && !std::exchange(has_warned_, true)) {
     in.log(Level::warning,
@@ -77,8 +78,11 @@ bool Outgoing::step(uint64_t now_ns, bool is_tick, Surroundings& in) {
   }
   // There is no rail, or the program never gets one.
   if (is_refused_ || (is_closing_ && circuit_ == nullptr)) {
-    if (is_closing_ && is_opened_) {
-      in.send(peer_, Close{id_, CloseReason::orderly, "the connection was given up"});
+    // All who may have heard of it, or they keep their ends: the receiver of an Open that has not been answered, too.
+    const std::string why = is_refused_ ? failure_text_ : "the connection was given up";
+    end_rails(why, in);
+    if (has_asked_) {
+      in.send(peer_, Close{id_, CloseReason::orderly, why});
     }
     return true;
   }

@@ -75,6 +75,7 @@ class Outgoing {
   const MemberId peer_;
   const uint64_t listener_;
   const bool has_checksums_;
+  bool has_asked_ = false;            ///< an Open has been sent
   bool is_opened_ = false;            ///< the peer knows of it
   uint64_t least_written_bytes_ = 0;  ///< both ends know that; 0: all goes by frames
   uint64_t begun_ns_ = 0;

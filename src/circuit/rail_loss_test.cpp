@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <set>
 
 #include "base/clock.h"
 #include "base/lock_guard.h"
 #include "bringup/survey.h"
 #include "circuit/frame_header.h"
+#include "circuit/paths.h"
 #include "circuit/receive_circuit.h"
 #include "circuit/send_circuit.h"
 #include "verbs/soft_device_test_support.h"
@@ -116,6 +119,45 @@ class RailLoss : public testing::Test {
   SendCircuit sender{kId, 2, "receiver", true, devices, 0, 2 * kWindow};
   ReceiveCircuit receiver{kId, 1, "sender", true, devices, 0};
 };
+
+/// Rails of which a frame of that kind lies in the memory that they send from.
+std::set<uint16_t> rails_with(FrameKind kind, std::span<const std::byte> memory) {
+  std::set<uint16_t> rails;
+  for (size_t at = 0; at + kFrameHeaderBytes <= memory.size(); at += kFrameHeaderBytes) {
+    const auto header = parse_frame(memory.subspan(at, kShortHeaderBytes), kShortHeaderBytes);
+    if (header && header->kind == kind && header->circuit == kId) {
+      rails.insert(header->rail);
+    }
+  }
+  return rails;
+}
+
+/// Numbers grow with each try, and an old rail may stand for long: a device reads the frames of both.
+TEST_F(RailLoss, rails_of_any_numbers_send_from_places_of_their_own) {
+  for (const uint16_t number : std::array<uint16_t, 3>{0, 8, 64}) {
+    connect_to_receiver(number);
+  }
+  ASSERT_TRUE(moves_until([&] { return is_live(0) && is_live(8) && is_live(64); }));
+  EXPECT_EQ(rails_with(FrameKind::hello, sender.slots()), (std::set<uint16_t>{0, 8, 64}));
+  EXPECT_EQ(rails_with(FrameKind::hello_ack, receiver.answers()), (std::set<uint16_t>{0, 8, 64}));
+}
+
+TEST_F(RailLoss, a_receiver_has_twice_as_many_rails_as_a_sender) {
+  for (uint16_t number = 0; number < 2 * kMostRails + 1; ++number) {
+    connect_to_receiver(number);
+  }
+  {
+    const base::LockGuard guard(receiver.lock);
+    const auto ended = receiver.take_ended();
+    ASSERT_EQ(ended.size(), 1U) << "one too many";
+    EXPECT_EQ(ended[0].number, 2 * kMostRails);
+    receiver.fail_rail(3, "lost");
+  }
+  connect_to_receiver(100);  // in the place of the one that has failed
+  const base::LockGuard guard(receiver.lock);
+  EXPECT_EQ(receiver.take_ended().size(), 1U);
+  EXPECT_EQ(receiver.rails().size(), 2 * kMostRails);
+}
 
 TEST_F(RailLoss, what_was_under_way_comes_by_a_rail_that_was_full_of_later_frames) {
   std::vector<std::byte> answer(kFrameHeaderBytes);

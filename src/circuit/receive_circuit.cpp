@@ -413,30 +413,6 @@ void ReceiveCircuit::save_from_repetition(uint32_t sequence) {
   }
 }
 
-void ReceiveCircuit::tell_taken(OnRail& rail) {
-  if (rail.rail->may_send()) {
-    answer(rail, FrameKind::taken);
-    rail.n_told = rail.n_taken;
-    rail.untold_bytes = 0;
-    rail.owes_word = false;
-    rail.n_unsaid = 0;
-  }
-}
-
-void ReceiveCircuit::answer(OnRail& rail, FrameKind kind) {
-  FrameHeader header;
-  header.kind = kind;
-  header.rail = rail.number;
-  header.circuit = static_cast<uint32_t>(id());
-  header.taken = rail.n_taken;
-  header.come = rail.may_lose && kind == FrameKind::taken ? rail.come.bits(rail.n_taken) : 0;
-  // A ring of answers for each rail: the device may still read the last ones.
-  const size_t place = rail.number % kMostRails * kAnswers + rail.n_answers++ % kAnswers;
-  std::byte* const at = answers_.bytes().data() + place * kFrameHeaderBytes;
-  emit(header, at);
-  rail.has_failed = !rail.rail->send(at, kShortHeaderBytes) || rail.has_failed;
-}
-
 // Null: it has been taken out. The pointer is good until a rail is added or taken out.
 ReceiveCircuit::OnRail* ReceiveCircuit::find(uint16_t number) {
   const auto found = std::ranges::find(rails_, number, &OnRail::number);
@@ -444,13 +420,17 @@ ReceiveCircuit::OnRail* ReceiveCircuit::find(uint16_t number) {
 }
 
 void ReceiveCircuit::add_rail(uint16_t number, std::unique_ptr<Rail> rail, Path path) {
+  const std::optional<uint32_t> ring = take_answer_ring();
   OnRail& added = rails_.emplace_back();
   added.number = number;
   added.rail = std::move(rail);
   added.path = std::move(path);
+  added.answer_ring = ring.value_or(kAnswerRings);
   // So that nothing is received by a circuit that has failed, and the sender hears of it.
   if (failure() != FailureKind::none) {
     added.has_failed = !added.rail->fail("the circuit has failed");
+  } else if (!ring) {
+    added.has_failed = !added.rail->fail(fmt::format("the circuit has {} others", rails_.size() - 1));
   }
 }
 

@@ -60,8 +60,8 @@ class ReceiveCircuit final : public Circuit {
   std::span<std::byte> answers() const { return answers_.bytes(); }
 
   // For the endpoint's thread.
-  /// A rail that is connected. Owned from here on. It may be that the circuit has failed: then so has the rail, at
-  /// once.
+  /// A rail that is connected. Owned from here on. It may be that the circuit has failed, or that there are more rails
+  /// than a sender has: then the rail fails at once.
   void add_rail(uint16_t number, std::unique_ptr<Rail> rail, Path path) RINGBOLT_REQUIRES(lock);
   /// Of a rail that is not known (any more) nothing happens.
   void fail_rail(uint16_t number, const std::string& why) RINGBOLT_REQUIRES(lock);
@@ -86,6 +86,8 @@ class ReceiveCircuit final : public Circuit {
  private:
   // Places for answers of one rail, in turn: as many as it can have sends under way (RailPlan::send_depth).
   static constexpr uint32_t kAnswers = 32;
+  /// A ring of places for each rail: for twice as many as a sender has at a time, since old ones may go late.
+  static constexpr uint32_t kAnswerRings = 2 * kMostRails;
   /// The sender is told of so many frames, of so many bytes, when there is nothing else to do, and of more at once:
   /// short frames cost less than an answer.
   static constexpr uint32_t kTakenPerAnswer = 4;
@@ -107,6 +109,7 @@ class ReceiveCircuit final : public Circuit {
     uint32_t n_taken = 0;     // of these, without a gap
     uint32_t n_told = 0;
     uint64_t untold_bytes = 0;
+    uint32_t answer_ring = 0;  // its own: no other rail that may still send has it
     uint32_t n_answers = 0;
     std::array<bool, kWindow> is_taken{};  // [n % kWindow]
     // Of a rail that may lose frames, which have their numbers from the sender. n_received is one more than the
@@ -150,6 +153,9 @@ class ReceiveCircuit final : public Circuit {
   void set_aside(OnRail& rail) RINGBOLT_REQUIRES(lock);
   void make_way() RINGBOLT_REQUIRES(lock);
   void save_from_repetition(uint32_t sequence) RINGBOLT_REQUIRES(lock);
+
+  // receive_answers.cpp:
+  std::optional<uint32_t> take_answer_ring() RINGBOLT_REQUIRES(lock);
   void tell_taken(OnRail& rail) RINGBOLT_REQUIRES(lock);
   void answer(OnRail& rail, FrameKind kind) RINGBOLT_REQUIRES(lock);
 
@@ -168,7 +174,7 @@ class ReceiveCircuit final : public Circuit {
   void let_go() override RINGBOLT_REQUIRES(lock);
   Message& message(uint32_t number) { return messages_[number % kMostMessages]; }
 
-  static constexpr size_t kClearToSendAt = kMostRails * kAnswers * kFrameHeaderBytes;
+  static constexpr size_t kClearToSendAt = kAnswerRings * kAnswers * kFrameHeaderBytes;
   /// Twice as many as may be under way: those of a rail that has failed may still be read.
   static constexpr uint32_t kClearToSendPlaces = 2 * Clearing::kMostFrames;
 
@@ -177,6 +183,7 @@ class ReceiveCircuit final : public Circuit {
   verbs::Slab answers_;  // and clearances, behind them
   // Not added to within progress(): its loops hold references.
   std::vector<OnRail> rails_;
+  uint32_t next_answer_ring_ = 0;
   std::vector<Held> held_;
   size_t aside_bytes_ = 0;
   Arrivals arrivals_;

@@ -9,6 +9,7 @@
 #include "base/cpu_pause.h"
 #include "base/error.h"
 #include "base/lock_guard.h"
+#include "base/start_thread.h"
 #include "circuit/frame_header.h"
 
 namespace ringbolt::circuit {
@@ -44,6 +45,7 @@ RelayedRail::RelayedRail(const Devices& devices, CircuitId circuit, uint16_t rai
     : circuit_(circuit),
       number_(rail),
       path_(std::move(path)),
+      position_(position),
       // Frames come in at `in_` and answers at `out_`: what one receives is what the other sends, in number and size.
       in_(devices, plan_of(path_[position].entry, in, kFrames, kSlotBytes, kAnswers, kFrameHeaderBytes)),
       out_(devices, plan_of(path_[position].exit, out, kAnswers, kFrameHeaderBytes, kFrames, kSlotBytes)) {
@@ -98,7 +100,7 @@ Relays::~Relays() {
 void Relays::add(std::shared_ptr<RelayedRail> rail) {
   const base::LockGuard guard(lock_);
   if (!thread_.joinable()) {
-    thread_ = std::thread([this] { run(); });
+    thread_ = base::start_thread([this] { run(); });
   }
   rails_.push_back(std::move(rail));
   ++version_;
@@ -127,21 +129,30 @@ void Relays::run() {
   uint32_t n_idle = 0;
   // An atomic; the eventfd ends a sleep.
   while (!is_ending_) {
-    // Read before the list: a rail that is added in between is seen now, and looked for once more.
-    if (const uint32_t newest = version_; newest != version) {
-      const base::LockGuard guard(lock_);
-      rails = rails_;
-      version = newest;
-    }
-    if (serve(rails)) {
-      n_idle = 0;
-    } else if (++n_idle < kIdleLooks) {
-      base::cpu_pause();
-    } else {
-      sleep(rails);
-      n_idle = 0;
+    try {
+      if (run_once(rails, version)) {
+        n_idle = 0;
+      } else if (++n_idle < kIdleLooks) {
+        base::cpu_pause();
+      } else {
+        sleep(rails);
+        n_idle = 0;
+      }
+    } catch (const std::exception&) {
+      // No memory just now: what was to be done is still to be done at the next look.
     }
   }
+}
+
+/// Whether anything was to be done.
+bool Relays::run_once(Rails& rails, uint32_t& version) {
+  // Read before the list: a rail that is added in between is seen now, and looked for once more.
+  if (const uint32_t newest = version_; newest != version) {
+    const base::LockGuard guard(lock_);
+    rails = rails_;
+    version = newest;
+  }
+  return serve(rails);
 }
 
 bool Relays::serve(Rails& rails) {

@@ -39,6 +39,8 @@ class RelayedRail {
   CircuitId circuit() const { return circuit_; }
   uint16_t number() const { return number_; }
   const Path& path() const { return path_; }
+  /// Of this member in the path: neither its first nor its last.
+  uint8_t position() const { return position_; }
   Rail& in() { return in_; }
   Rail& out() { return out_; }
 
@@ -54,6 +56,7 @@ class RelayedRail {
   const CircuitId circuit_;
   const uint16_t number_;
   const Path path_;
+  const uint8_t position_;
   Rail in_;
   Rail out_;
 };
@@ -81,6 +84,7 @@ class Relays {
  private:
   using Rails = std::vector<std::shared_ptr<RelayedRail>>;
   void run();
+  bool run_once(Rails& rails, uint32_t& version);
   bool serve(Rails& rails);
   void sleep(Rails& rails);
 

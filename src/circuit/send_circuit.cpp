@@ -319,15 +319,35 @@ void SendCircuit::move_on(OnRail& rail) {
   rail.n_taken = rail.n_sent;
 }
 
+/// The next place for a greeting that no rail has, in turn, so that a device is done with it. Nothing: there are far
+/// more rails than a circuit ever has.
+std::optional<size_t> SendCircuit::take_greeting() {
+  for (size_t i = 0; i < kGreetings; ++i) {
+    const size_t place = (next_greeting_ + i) % kGreetings;
+    if (std::ranges::find(rails_, place, &OnRail::greeting) == rails_.end()) {
+      next_greeting_ = place + 1;
+      return place;
+    }
+  }
+  return std::nullopt;
+}
+
 // The endpoint's thread alone adds and takes out rails, under the lock.
 void SendCircuit::add_rail(uint16_t number, std::unique_ptr<Rail> rail, Path path, uint32_t rate_mbps, bool may_lose) {
+  const std::optional<size_t> place = take_greeting();
   OnRail& added = rails_.emplace_back();
+  added.greeting = place.value_or(kGreetings);
   added.number = number;
   added.rail = std::move(rail);
   added.path = std::move(path);
   // Shares are by rate, and are divided by it.
   added.rate = rate_mbps == 0 ? 1 : rate_mbps;
   most_rail_ = std::max(most_rail_, number);
+  if (!place) {
+    (void)added.rail->fail(fmt::format("the circuit has {} others", rails_.size() - 1));
+    drop(added);
+    return;
+  }
   FrameHeader hello;
   hello.kind = FrameKind::hello;
   hello.rail = number;
@@ -337,7 +357,7 @@ void SendCircuit::add_rail(uint16_t number, std::unique_ptr<Rail> rail, Path pat
     added.repeats = std::make_unique<Repeats>();
     added.repeats->note_greeting(base::now_ns());
   }
-  std::byte* const at = greeting_of(number);
+  std::byte* const at = greeting_of(added);
   emit(hello, at);
   // Told, so that the completion comes at once: 0 is no slot (note_completed()).
   if (!added.rail->send_told(at, kShortHeaderBytes, 0)) {

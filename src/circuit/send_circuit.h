@@ -124,7 +124,8 @@ class SendCircuit final : public Circuit {
   uint64_t n_repeated() const RINGBOLT_REQUIRES(lock) { return n_repeated_; }
 
  private:
-  /// Greetings lie behind the slots, each at a place of its own: a device may read them later.
+  /// Greetings lie behind the slots, each at a place of its own as long as its rail is there: a device may read them
+  /// later, and on UC they are sent again.
   static constexpr size_t kGreetings = 64;
 
   /// Frames that may be ahead of the oldest one that is not taken: the receiver holds 512 without a receive, and tells
@@ -133,6 +134,7 @@ class SendCircuit final : public Circuit {
 
   struct OnRail {
     uint16_t number = 0;
+    size_t greeting = 0;         // its place
     std::unique_ptr<Rail> rail;  // null: it is being ended
     Path path;
     // Mb/s; 1 where it is not known, so such rails share alike.
@@ -177,9 +179,10 @@ class SendCircuit final : public Circuit {
   void drop(OnRail& rail) RINGBOLT_REQUIRES(lock);
   void move_on(OnRail& rail) RINGBOLT_REQUIRES(lock);
 
-  std::byte* greeting_of(uint16_t rail) const {
-    return slots_.bytes().data() + n_slots_ * kSlotBytes + rail % kGreetings * kFrameHeaderBytes;
+  std::byte* greeting_of(const OnRail& rail) const {
+    return slots_.bytes().data() + n_slots_ * kSlotBytes + rail.greeting * kFrameHeaderBytes;
   }
+  std::optional<size_t> take_greeting() RINGBOLT_REQUIRES(lock);
   void free_taken(uint16_t slot) RINGBOLT_REQUIRES(lock);
   /// Whether new frames may go: not when an old one has been missing for so many that the receiver could not hold them.
   bool may_go_on() RINGBOLT_REQUIRES(lock) { return next_sequence_ - first_untaken_ < kMostAhead || find_untaken(); }
@@ -245,6 +248,7 @@ class SendCircuit final : public Circuit {
   uint64_t n_repeated_ = 0;
   uint32_t n_silent_ = 0;  // rails that fell silent, since a frame was taken for the last time
   std::vector<OnRail> rails_;
+  size_t next_greeting_ = 0;
   std::array<Send, kMostSends> sends_;
   uint32_t first_waiting_ = 0;  // place of the oldest one that is not copied
   uint32_t n_waiting_ = 0;

@@ -65,7 +65,7 @@ void SendCircuit::repeat(OnRail& rail) {
       case Repeats::What::nothing:
         return;
       case Repeats::What::greeting:
-        is_sent = rail.rail->send(greeting_of(rail.number), kShortHeaderBytes);
+        is_sent = rail.rail->send(greeting_of(rail), kShortHeaderBytes);
         break;
       case Repeats::What::frame: {
         const uint16_t slot = rail.slots[due.number % kWindow];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <set>
 #include <string>
@@ -29,6 +30,17 @@ struct Surroundings {
 
   /// The first time as a warning, which is seen by default; then for those who want to know all.
   void say_once(const std::string& text) { log(said.insert(text).second ? Level::warning : Level::info, text); }
+  /// Does what the thread has to do. What is thrown, for want of memory say, is told, and ends this alone: a program
+  /// must not die of it in a thread that it does not know.
+  template <class Work>
+  void survive(Work&& work) noexcept try {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      say_once(error.what());
+    }
+  } catch (...) {  // no memory for words
+  }
 
   // May be lost where there is no way just now; who needs an answer asks again.
   void send(MemberId to, const Control& control) const { membership.send(to, kind_of(control), emit(control)); }

@@ -287,6 +287,12 @@ TEST(Control, rails_have_a_possible_path) {
   open.position = 3;
   EXPECT_FALSE(parse_control(3, emit(open)).has_value());
   open.position = 1;
+  Path ends = {open.path.front(), open.path.front()};
+  std::swap(open.path, ends);
+  EXPECT_TRUE(parse_control(3, emit(open)).has_value()) << "from a member to itself";
+  std::swap(open.path, ends);
+  open.path.back().member = open.path.front().member;
+  EXPECT_FALSE(parse_control(3, emit(open)).has_value()) << "a loop over others";
   open.path.resize(1);
   EXPECT_FALSE(parse_control(3, emit(open)).has_value());
 }

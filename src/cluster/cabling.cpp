@@ -69,11 +69,21 @@ std::string device_of(const std::string& netdev) {
   return name.substr(0, kMaxNameBytes);
 }
 
+/// Likewise, where the node has other ports: "a.b" and "a_b" would be one device.
+std::string device_beside(const std::vector<Port>& ports, const std::string& netdev) {
+  std::string name = device_of(netdev);
+  for (unsigned number = 2; std::ranges::find(ports, name, &Port::name) != ports.end(); ++number) {
+    const std::string suffix = fmt::format("_{}", number);
+    name = device_of(netdev).substr(0, kMaxNameBytes - suffix.size()) + suffix;
+  }
+  return name;
+}
+
 /// Adds a port to the node of that host; ports are numbered in the order of the cables that are found.
 CableEnd plug(Cluster& cluster, const std::vector<HostInterfaces>& hosts, const Place& place) {
   std::vector<Port>& ports = cluster.nodes[place.host].ports;
   const std::string& netdev = hosts[place.host].interfaces[place.interface].name;
-  ports.push_back({device_of(netdev), netdev});
+  ports.push_back({device_beside(ports, netdev), netdev});
   return {place.host, static_cast<uint32_t>(ports.size() - 1)};
 }
 
@@ -151,15 +161,23 @@ std::string problem_of_end(const Cluster& cluster, const CableEnd& end, const Ho
 std::vector<Node> nodes_of(const std::vector<std::string>& hosts) {
   std::vector<Node> nodes;
   std::set<std::string> taken;
+  // All names first: "n1" is a host's own before it is anybody's number.
   for (const std::string& host : hosts) {
     Node node;
     node.host = host;
     node.name = short_name(host);
-    if (node.name.empty() || !taken.insert(node.name).second) {
-      node.name = fmt::format("n{}", nodes.size());
-      taken.insert(node.name);
+    if (!node.name.empty() && !taken.insert(node.name).second) {
+      node.name.clear();
     }
     nodes.push_back(std::move(node));
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (size_t number = i; nodes[i].name.empty(); ++number) {
+      std::string name = fmt::format("n{}", number);
+      if (taken.insert(name).second) {
+        nodes[i].name = std::move(name);
+      }
+    }
   }
   return nodes;
 }

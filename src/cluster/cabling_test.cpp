@@ -121,6 +121,22 @@ TEST(Cabling, names_nodes_after_hosts_once) {
   };
   EXPECT_EQ(names({"a.x", "b@a.y", "ssh://u@c:22"}), "a n1 c ");
   EXPECT_EQ(names({"fe80::1", "[fd00::1]", "local", "7"}), "n0 n1 n2 n3 ");
+  // A number that a host has for its name.
+  EXPECT_EQ(names({"n1", "fe80::1"}), "n1 n2 ");
+  EXPECT_EQ(names({"fe80::1", "n0"}), "n1 n0 ");
+}
+
+TEST(Cabling, gives_interfaces_with_like_names_devices_of_their_own) {
+  const std::vector<HostInterfaces> hosts = {
+      {"a", {interface("en.2", {"10.0.0.1/30"}), interface("en_2", {"10.0.0.5/30"})}},
+      {"b", {interface("en.2", {"10.0.0.2/30"}), interface("en_2", {"10.0.0.6/30"})}}};
+  const Parsed<Cluster> cluster = find_cables(hosts);
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  for (const Node& node : cluster->nodes) {
+    ASSERT_EQ(node.ports.size(), 2U);
+    EXPECT_EQ(node.ports[0].name, "rdma_en_2");
+    EXPECT_EQ(node.ports[1].name, "rdma_en_2_2");
+  }
 }
 
 TEST(Cabling, takes_no_options_for_hosts) {

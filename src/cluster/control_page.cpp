@@ -96,8 +96,9 @@ struct ControlPage::Content {
   void write_word(const base::UniqueFd& writable, size_t index, uint32_t value) const {
     const auto at = static_cast<off_t>(index * sizeof value);
     // Four bytes at a multiple of four lie in one page of the cache: readers get the old word or the new one.
-    if (::pwrite(writable.get(), &value, sizeof value, at) != static_cast<ssize_t>(sizeof value)) {
-      throw base::Error(errno, "write", path);
+    const ssize_t written = ::pwrite(writable.get(), &value, sizeof value, at);
+    if (written != static_cast<ssize_t>(sizeof value)) {
+      throw base::Error(written < 0 ? errno : EIO, "write", path);  // errno says nothing of fewer bytes
     }
   }
 };

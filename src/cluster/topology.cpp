@@ -214,9 +214,14 @@ Parsed<Cluster> parse_topology(std::string_view text) {
     size = *parsed;
   }
   Cluster cluster = family->build(size);
-  cluster.name = text;
-  // "torus3x3": letters and digits. Leading zeros may make it longer than a name: who makes a cluster checks that.
-  cluster.name.erase(std::remove(cluster.name.begin(), cluster.name.end(), ':'), cluster.name.end());
+  // "torus3x3", of the numbers and not of the text: leading zeros would make it longer than a name may be.
+  cluster.name = family->word;
+  if (family->shape != Shape::kAlone) {
+    cluster.name += std::to_string(size.first);
+  }
+  if (family->shape == Shape::kProduct) {
+    cluster.name += "x" + std::to_string(size.second);
+  }
   return cluster;
 }
 

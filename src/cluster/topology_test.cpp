@@ -106,6 +106,12 @@ TEST(Topology, says_what_it_wants) {
   EXPECT_THAT(refusal("loop:"), HasSubstr("takes no number"));
 }
 
+TEST(Topology, has_a_name_of_its_numbers_without_leading_zeros) {
+  EXPECT_EQ(parse_topology("mesh:000000000000000000000000000000000000000004")->name, "mesh4");
+  EXPECT_EQ(parse_topology("torus:03x0004")->name, "torus3x4");
+  EXPECT_EQ(parse_topology("petersen")->name, "petersen");
+}
+
 TEST(Topology, every_port_has_one_cable) {
   EXPECT_TRUE(rc::check("in any topology that is accepted, every port has exactly one cable", [] {
     const auto kind = *rc::gen::element<std::string>("mesh:", "ring:", "line:", "star:", "hypercube:");

@@ -181,6 +181,9 @@ void Liveness::cable_mended(uint32_t cable, uint64_t now_ns) {
 
 // The peer's word, and that something was heard of late, do without heal_ns.
 bool Liveness::confirm_up(uint32_t cable, uint64_t now_ns) {
+  if (cable >= cables_.size()) {
+    return false;
+  }
   Cable& known = cables_[cable];
   known.is_up = known.is_up || (known.error.empty() && now_ns - known.heard_ns < knobs_.suspect_ns);
   return known.is_up;

@@ -93,7 +93,7 @@ class Liveness {
   void cable_mended(uint32_t cable, uint64_t now_ns);
 
   /// The rank at its other end says that the cable is up: whether it is heard here as well. Then it is up here, too,
-  /// and check() does not tell of that. `cable` must be one of this rank's.
+  /// and check() does not tell of that. False of a cable that is none of this rank's.
   bool confirm_up(uint32_t cable, uint64_t now_ns);
 
   /// What has changed since the last call. Each change is told once. May be called early, and must not be called with
@@ -110,7 +110,7 @@ class Liveness {
   /// which the side channel brings none. So news gets round a large ring without rank 0 in time.
   uint64_t next_heartbeat_ns() const;
 
-  bool is_cable_up(uint32_t cable) const { return cables_[cable].is_up; }
+  bool is_cable_up(uint32_t cable) const { return cable < cables_.size() && cables_[cable].is_up; }
   /// Ranks that have failed, bit r for rank r.
   uint64_t failed_ranks() const;
 

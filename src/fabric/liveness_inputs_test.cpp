@@ -70,6 +70,13 @@ TEST(Liveness, other_end_alone_does_not_say_that_a_cable_works) {
   EXPECT_FALSE(liveness.confirm_up(1, now));  // until it is mended
 }
 
+TEST(Liveness, cable_that_is_not_there_is_not_up) {
+  Liveness liveness = three();
+  EXPECT_FALSE(liveness.confirm_up(3, kStart));
+  EXPECT_FALSE(liveness.is_cable_up(3));
+  EXPECT_FALSE(liveness.confirm_up(UINT32_MAX, kStart));
+}
+
 TEST(Liveness, cable_that_stays_silent_although_it_was_mended_is_down_once_more) {
   Liveness liveness = three();
   uint64_t now = kStart;

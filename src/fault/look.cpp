@@ -10,18 +10,22 @@
 namespace ringbolt::fault {
 namespace {
 
-/// "rdma_en2" with another number at its end; a name without one gets one.
-std::string with_other_number(const std::string& name, uint64_t seed) {
+/// "rdma_en2" with another number at its end, one that none of `names` has; a name without one gets one.
+std::string with_other_number(const std::string& name, uint64_t seed, const std::vector<std::string>& names) {
   constexpr uint64_t kFurther = 10;
   const size_t digits = name.find_last_not_of("0123456789") + 1;
-  const uint64_t number = read_count(name.substr(digits)).value_or(0);
-  return name.substr(0, digits) + std::to_string(number + 1 + seed % kFurther);
+  uint64_t number = read_count(name.substr(digits)).value_or(0) + 1 + seed % kFurther;
+  std::string other;
+  do {
+    other = name.substr(0, digits) + std::to_string(number++);
+  } while (std::ranges::find(names, other) != names.end());
+  return other;
 }
 
 // `which` are indices into `names`, one at least.
 void exchange(std::vector<std::string>& names, const std::vector<size_t>& which, uint64_t seed) {
   if (which.size() == 1) {
-    names[which[0]] = with_other_number(names[which[0]], seed);
+    names[which[0]] = with_other_number(names[which[0]], seed, names);
     return;
   }
   std::vector<std::string> turned;

@@ -50,6 +50,11 @@ TEST(FaultLook, exchanges_names_so_that_no_port_keeps_its_own) {
   EXPECT_EQ(device_names(plan_of("rename-devices node 1"), kPorts)[0], "rdma_en2");
   EXPECT_EQ(device_names(plan_of("rename-devices port rdma_en3 seed 4"), kPorts)[1], "rdma_en8");
   EXPECT_EQ(device_names(plan_of("rename-devices"), {{{}, {}, "rdma_lo"}})[0], "rdma_lo2");
+  // Two of the next ten numbers are others'.
+  for (int seed = 0; seed < 10; ++seed) {
+    const auto names = device_names(plan_of("rename-devices port rdma_en2 seed " + std::to_string(seed)), kPorts);
+    EXPECT_TRUE(names[0] != "rdma_en2" && names[0] != "rdma_en3" && names[0] != "rdma_en4") << names[0];
+  }
 }
 
 }  // namespace

@@ -47,7 +47,16 @@ bool Members::end(MemberId member) {
   announcements_.erase(member);
   heard_.erase(member);
   // Nobody can make this member believe that it is gone itself.
-  return member != self_ && gone_.insert(member).second;
+  if (member == self_ || !gone_.insert(member).second) {
+    return false;
+  }
+  in_order_of_end_.push_back(member);
+  // Anybody in the group may say that anybody has gone: that must not take all memory.
+  if (in_order_of_end_.size() > kMostGone) {
+    gone_.erase(in_order_of_end_.front());
+    in_order_of_end_.pop_front();
+  }
+  return true;
 }
 
 bool Members::is_heard(MemberId member, uint32_t ticks) const {

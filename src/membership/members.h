@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,6 +18,9 @@ namespace ringbolt::membership {
 /// member.
 class Members {
  public:
+  /// Late words come within seconds of an end; so many members do not end in that time.
+  static constexpr size_t kMostGone = 16 * kMostMembers;
+
   /// `most_silent`: ticks after which a member that says nothing is gone.
   Members(MemberId self, uint32_t most_silent) : self_(self), most_silent_(most_silent) {}
 
@@ -27,8 +31,8 @@ class Members {
   bool hear_beat(MemberId member, uint32_t beat);
   /// Something has come from it itself.
   void touch(MemberId member);
-  /// It is gone for good. Whether that is news. Remembered for as long as this lives, so that no late word brings it
-  /// back.
+  /// It is gone for good. Whether that is news. Remembered until kMostGone others have gone since, so that no late word
+  /// brings it back.
   bool end(MemberId member);
   bool is_gone(MemberId member) const { return gone_.contains(member); }
   /// Whether it has been heard of within the last `ticks`.
@@ -54,8 +58,8 @@ class Members {
   const uint32_t most_silent_;
   std::map<MemberId, Announcement> announcements_;
   std::map<MemberId, Heard> heard_;  ///< of those announced
-  // Grows by 8 bytes and a node for each process that ever took part.
   std::set<MemberId> gone_;
+  std::deque<MemberId> in_order_of_end_;  ///< the same
 };
 
 }  // namespace ringbolt::membership

@@ -39,6 +39,16 @@ TEST(Members, who_is_gone_does_not_come_back) {
   EXPECT_FALSE(members.end(1)) << "oneself";
 }
 
+TEST(Members, of_very_many_that_are_gone_the_last_ones_are_remembered) {
+  Members members(1, 3);
+  for (MemberId member = 2; member < Members::kMostGone + 3; ++member) {
+    EXPECT_TRUE(members.end(member));
+  }
+  EXPECT_FALSE(members.is_gone(2));
+  EXPECT_TRUE(members.is_gone(3));
+  EXPECT_TRUE(members.is_gone(Members::kMostGone + 2));
+}
+
 TEST(Members, silence_is_counted_in_ticks) {
   Members members(1, 3);
   members.hear(announcement_of(2, 1));
@@ -98,9 +108,7 @@ TEST(Announcement, comes_back_as_it_was) {
   }
 }
 
-TEST(Announcement, of_nobody_is_refused) {
-  EXPECT_FALSE(parse_announcement(emit(announcement_of(0, 1))).has_value());
-}
+TEST(Announcement, of_nobody_is_refused) { EXPECT_FALSE(parse_announcement(emit(announcement_of(0, 1))).has_value()); }
 
 }  // namespace
 }  // namespace ringbolt::membership

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock_guard.h"
+#include "base/start_thread.h"
 #include "bootstrap/authenticator.h"
 #include "membership/addresses.h"
 
@@ -46,6 +47,14 @@ constexpr size_t kMostReasonBytes = 200;
 constexpr size_t kRouteBytes = 8 + 8 + 1 + 2;
 constexpr uint64_t kLeaveNs = 200'000'000;
 
+// Others could not read the announcement, and to them this member would not be there.
+void check_details(const std::vector<std::byte>& details) {
+  if (details.size() > kMostDetailBytes) {
+    throw base::Error(EMSGSIZE, "announcing a member",
+                      fmt::format("{} bytes of details, {} are the most", details.size(), kMostDetailBytes));
+  }
+}
+
 }  // namespace
 
 MemberId new_member() {
@@ -67,12 +76,13 @@ Membership::Membership(MembershipPlan plan, User& user)
   if (!wake_.is_open()) {
     throw base::Error(errno, "eventfd", "the members' thread");
   }
+  check_details(plan_.details);
   own_.contact = contact_;
   own_.node = plan_.node;
   own_.name = plan_.name;
   own_.details = plan_.details;
   own_.version = 1;
-  thread_ = std::thread([this] { run(); });
+  thread_ = base::start_thread([this] { run(); });
 }
 
 Membership::~Membership() {
@@ -94,6 +104,7 @@ void Membership::send(MemberId to, uint16_t kind, std::vector<std::byte> bytes) 
 }
 
 void Membership::announce(std::vector<std::byte> details) {
+  check_details(details);
   const base::LockGuard guard(lock_);
   details_ = std::make_unique<std::vector<std::byte>>(std::move(details));
   (void)eventfd_write(wake_.get(), 1);
@@ -105,37 +116,53 @@ void Membership::watch(std::vector<std::string> interfaces) {
   (void)eventfd_write(wake_.get(), 1);
 }
 
+/// Does what the thread has to do now. What is thrown, for want of memory or by the user, ends this alone: a program
+/// must not die of it in a thread that it does not know. What is lost by it others say again, or count as silence.
+template <class Work>
+void Membership::survive(Work work) noexcept {
+  try {
+    work();
+  } catch (const std::exception&) {
+  }
+}
+
 void Membership::run() {
   std::vector<pollfd> fds;
   uint64_t next_tick_ns = base::now_ns();
   while (!is_ending_) {
     if (base::now_ns() >= next_tick_ns) {
-      tick();
+      survive([this] { tick(); });
       // Ticks that were missed are not made up for: who stood still has not listened.
       next_tick_ns = base::now_ns() + kTickNs;
     }
-    // Before the wait: what was queued below must not wait for a tick.
-    neighbours_.flush();
-    fds.clear();
-    fds.push_back({wake_.get(), POLLIN, 0});
-    // poll() passes over descriptors that are negative.
-    fds.push_back({discovery_.fd(), POLLIN, 0});
-    neighbours_.watch(fds);
+    survive([&] {
+      // Before the wait: what was queued below must not wait for a tick.
+      neighbours_.flush();
+      fds.clear();
+      fds.push_back({wake_.get(), POLLIN, 0});
+      // poll() passes over descriptors that are negative.
+      fds.push_back({discovery_.fd(), POLLIN, 0});
+      neighbours_.watch(fds);
+    });
     (void)::poll(fds.data(), fds.size(), bootstrap::milliseconds_until(next_tick_ns, kTickMs));
     eventfd_t woken = 0;
     (void)eventfd_read(wake_.get(), &woken);
-    // What it does may close other links: events of these that are left in the list are passed over as of members
-    // that are gone.
-    for (const Neighbours::Event& event : neighbours_.serve()) {
-      hear(event);
-    }
-    for (Discovery::Found& found : discovery_.receive()) {
-      want(found.member, {found.at}, found.member < id_ ? kCourtesyTicks : 0);
-    }
-    take_commands();
-    call_wanted();
+    survive([this] { hear_all(); });
+    survive([this] { take_commands(); });
+    survive([this] { call_wanted(); });
   }
-  leave();
+  survive([this] { leave(); });
+}
+
+void Membership::hear_all() {
+  // What it does may close other links: events of these that are left in the list are passed over as of members that
+  // are gone.
+  for (const Neighbours::Event& event : neighbours_.serve()) {
+    survive([&] { hear(event); });
+  }
+  for (Discovery::Found& found : discovery_.receive()) {
+    want(found.member, {found.at}, found.member < id_ ? kCourtesyTicks : 0);
+  }
 }
 
 void Membership::tick() {
@@ -187,7 +214,8 @@ void Membership::take_commands() {
   }
   for (const Contact& contact : calls) {
     if (members_.is_gone(contact.member)) {
-      user_.on_gone(contact.member, fmt::format("member {:x}", contact.member), "its process has ended");
+      survive(
+          [&] { user_.on_gone(contact.member, fmt::format("member {:x}", contact.member), "its process has ended"); });
     }
     want(contact.member, ways_to(contact, machine_), 0, contact.machine == machine_);
   }

@@ -22,7 +22,7 @@
 namespace ringbolt::membership {
 
 /// Who hears of members and their messages. Called in the membership's thread, one call at a time; nothing here may
-/// block. What it throws ends the process: the membership's thread catches nothing.
+/// block. What it throws is dropped: to the membership that word is one that was heard.
 class User {
  public:
   virtual ~User() = default;
@@ -58,7 +58,7 @@ MemberId new_member();
 /// a lock that nobody holds for long.
 class Membership {
  public:
-  /// Listens and begins. `user` must outlive it. Throws base::Error.
+  /// Listens and begins. `user` must outlive it. Throws base::Error; also where the details are too long.
   Membership(MembershipPlan plan, User& user);
   /// Says that it leaves. Blocks for 0.2 s at most, until that is sent. The user is called until it returns.
   ~Membership();
@@ -75,7 +75,8 @@ class Membership {
   /// To a member, in order as long as the way stays the same. What has no way is lost. Bytes: what one frame can
   /// carry less kRouteBytes. Whether it has arrived is not known: who needs that is answered.
   void send(MemberId to, uint16_t kind, std::vector<std::byte> bytes) RINGBOLT_EXCLUDES(lock_);
-  /// What this member says of itself from now on. kMostDetailBytes at most.
+  /// What this member says of itself from now on. Throws base::Error (EMSGSIZE) where that is more than
+  /// kMostDetailBytes, which nobody would read: then all stays as it was.
   void announce(std::vector<std::byte> details) RINGBOLT_EXCLUDES(lock_);
   /// Looks for others on these interfaces, too, from now on. Names of interfaces. Those of an earlier call that the
   /// thread has not taken yet are replaced.
@@ -97,6 +98,9 @@ class Membership {
   };
 
   void run();
+  template <class Work>
+  static void survive(Work work) noexcept;
+  void hear_all();
   void tick();
   void take_commands() RINGBOLT_EXCLUDES(lock_);
   void hear(const Neighbours::Event& event);

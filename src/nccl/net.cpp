@@ -114,14 +114,14 @@ void note_comm(int change) {
 
 /// No exception crosses the border to NCCL.
 template <class Call>
-Result guarded(const char* what, Call call) noexcept {
+Result guarded(const char* what, Call call) noexcept try {
   try {
     return call();
   } catch (const std::exception& error) {
     warn(fmt::format("{}: {}", what, error.what()));
-  } catch (...) {
-    warn(fmt::format("{}: an unknown failure", what));
   }
+  return Result::system_error;
+} catch (...) {  // of somebody else's, or no memory for words
   return Result::system_error;
 }
 

@@ -12,10 +12,23 @@ namespace ringbolt::nccl {
 
 /// What one thread has posted and awaits. Long messages are moved by whoever asks for them; but who waits for one
 /// request may not ask for the others meanwhile, and his peer may wait for just those. So a test that finds nothing
-/// done moves them on as well. Of one thread. Keeps no circuit alive. A circuit is kept by one thread at a time;
-/// `is_kept` is that thread's alone, as are the circuit's data calls.
+/// done moves them on as well. Of one thread. Keeps no circuit alive. A circuit's data calls
+/// may go over to another thread, and the old one lets go of it at its next turn or its end: so it may be kept by both
+/// for a while, which costs a look.
 class Pending {
  public:
+  Pending() = default;
+  /// The thread ends: another one may keep its circuits.
+  ~Pending() {
+    for (const std::weak_ptr<circuit::Circuit>& one : circuits_) {
+      if (const std::shared_ptr<circuit::Circuit> circuit = one.lock()) {
+        circuit->is_kept = false;
+      }
+    }
+  }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
   /// Of a circuit that is not kept yet. Of too many, some are left to the endpoint's thread, which is slower.
   void keep(std::shared_ptr<circuit::Circuit> circuit) {
     if (n_ < kMost) {

@@ -14,7 +14,7 @@ using base::take_until;
 
 constexpr std::string_view kTitle = "ringbolt-ledger 1";
 constexpr std::array<std::string_view, kCountedKinds> kWords{"qp", "pd", "cq", "mr"};
-// A bound for a damaged file; processes that hold objects are tens.
+// A bound for a damaged file, and for what is written; processes that hold objects are tens.
 constexpr size_t kMaxOwners = 4096;
 
 /// "qp 3 pd 1 cq 2 mr 16", in this order and nothing behind it. False: the line is no good, and `counts` is half
@@ -57,6 +57,10 @@ uint32_t LedgerBook::total(Counted kind) const {
 void LedgerBook::add(pid_t pid, uint64_t started, Counted kind) {
   auto found = std::ranges::find_if(owners, [&](const Owner& o) { return o.pid == pid && o.started == started; });
   if (found == owners.end()) {
+    // One more would make a text that nobody reads.
+    if (owners.size() >= kMaxOwners) {
+      return;
+    }
     owners.push_back({pid, started, {}});
     found = owners.end() - 1;
   }

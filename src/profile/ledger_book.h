@@ -41,7 +41,8 @@ struct LedgerBook {
 
   /// Held and leaked; UINT32_MAX when there are more.
   uint32_t total(Counted kind) const;
-  /// Adds one object for the process, or takes one back; what is not there can't be taken back.
+  /// Adds one object for the process, or takes one back; what is not there can't be taken back. Of more processes than
+  /// a text may name (4096) the last ones are not counted.
   void add(pid_t pid, uint64_t started, Counted kind);
   void remove(pid_t pid, uint64_t started, Counted kind);
   /// Takes the owners out that are dead; `leaks`: their protection domains stay behind as leaked. Calls `is_alive`

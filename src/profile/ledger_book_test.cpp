@@ -60,6 +60,18 @@ TEST(LedgerBook, is_read_as_it_was_written) {
   EXPECT_EQ(LedgerBook::parse(LedgerBook{}.emit()).value(), LedgerBook{});
 }
 
+TEST(LedgerBook, of_very_many_processes_can_still_be_read) {
+  LedgerBook book;
+  for (pid_t pid = 1; pid <= 5000; ++pid) {
+    book.add(pid, 1, Counted::qp);
+  }
+  book.add(1, 1, Counted::pd);  // one that is there counts on
+  const auto parsed = LedgerBook::parse(book.emit());
+  ASSERT_TRUE(parsed) << parsed.error().text();
+  EXPECT_EQ(*parsed, book);
+  EXPECT_EQ(parsed->total(Counted::pd), 1U);
+}
+
 TEST(LedgerBook, refuses_every_beginning_of_a_text) {
   const std::string text = example().emit();
   for (size_t length = 0; length + 1 < text.size(); ++length) {
@@ -68,9 +80,10 @@ TEST(LedgerBook, refuses_every_beginning_of_a_text) {
 }
 
 TEST(LedgerBook, refuses_other_texts) {
-  for (const char* text : {"", "ringbolt-ledger 2\nend\n", "ringbolt-ledger 1\nprocess 0 started 1 qp 0 pd 0 cq 0 mr 0\nend\n",
-                           "ringbolt-ledger 1\nprocess 1 started 1 qp 0 pd 0 cq 0\nend\n",
-                           "ringbolt-ledger 1\nleaked qp -1 pd 0 cq 0 mr 0\nend\n"}) {
+  for (const char* text :
+       {"", "ringbolt-ledger 2\nend\n", "ringbolt-ledger 1\nprocess 0 started 1 qp 0 pd 0 cq 0 mr 0\nend\n",
+        "ringbolt-ledger 1\nprocess 1 started 1 qp 0 pd 0 cq 0\nend\n",
+        "ringbolt-ledger 1\nleaked qp -1 pd 0 cq 0 mr 0\nend\n"}) {
     EXPECT_FALSE(LedgerBook::parse(text)) << text;
   }
 }

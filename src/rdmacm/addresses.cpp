@@ -11,6 +11,9 @@
 namespace ringbolt::rdmacm {
 
 std::optional<wire::Address> address_of(const sockaddr* address) {
+  if (address == nullptr) {
+    return std::nullopt;
+  }
   wire::Address result{};
   if (address->sa_family == AF_INET) {
     sockaddr_in v4{};

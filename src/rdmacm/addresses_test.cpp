@@ -152,5 +152,7 @@ TEST(Lookup, copies_addresses_that_are_given_and_says_what_is_no_name) {
   EXPECT_EQ(found, nullptr);
 }
 
+TEST(Addresses, that_are_not_there_are_of_no_family) { EXPECT_EQ(address_of(nullptr), std::nullopt); }
+
 }  // namespace
 }  // namespace ringbolt::rdmacm

@@ -25,7 +25,7 @@ int result(int error) {
 }
 
 void Channel::push(std::unique_ptr<QueuedEvent> event) noexcept {
-  // Nobody takes it any more.
+  // Nobody takes it any more. Of requests there is none here: tell_request() refuses them.
   if (is_closed) {
     return;
   }

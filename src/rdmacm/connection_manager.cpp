@@ -15,6 +15,7 @@
 #include <random>
 
 #include "base/clock.h"
+#include "base/start_thread.h"
 #include "rdmacm/events.h"
 
 namespace ringbolt::rdmacm {
@@ -123,8 +124,10 @@ int ConnectionManager::start() {
   const uint64_t token = uint64_t{random()} << 32 | random();
   lifelines_ = std::make_unique<cm::Lifelines>(
       token, [this](const cm::Path& path) RINGBOLT_REQUIRES(manager_lock) { return line_port(path); });
-  lines_.store(new Lines(token));
-  thread_ = std::thread([this] { run(); });  // waits for our lock
+  auto lines = std::make_unique<Lines>(token);
+  thread_ = base::start_thread([this] { run(); });  // waits for our lock
+  // Last, since it stays for good: a call that has failed is made again.
+  lines_.store(lines.release());
   is_started_ = true;
   return 0;
 }
@@ -309,8 +312,8 @@ void ConnectionManager::tell(const cm::Event& event) {
 
 void ConnectionManager::tell_request(const cm::Event& event) {
   const auto found = listeners_.find(event.listener);
-  if (found == listeners_.end()) {
-    // The listener has gone since: the peer is refused.
+  if (found == listeners_.end() || found->second->channel().is_closed) {
+    // The listener has gone since, or nobody will ever take its events: the peer is refused.
     engine_->destroy(now(), event.handle);
     return;
   }

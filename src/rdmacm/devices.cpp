@@ -221,11 +221,11 @@ uint8_t Devices::gid_index(uint32_t device, const wire::Address& address) const 
     return *exact;
   }
   // An address that the port stands for without having it: its first one of that family that is no link-local one.
-  for (uint8_t i = 0; i < one.gids.size(); ++i) {
-    if (wire::is_ipv4(one.gids[i]) == wire::is_ipv4(address) && !is_link_local(one.gids[i]) &&
-        one.gids[i] != wire::Address{}) {
-      return i;
-    }
+  const auto found = std::ranges::find_if(one.gids, [&](const wire::Address& gid) {
+    return wire::is_ipv4(gid) == wire::is_ipv4(address) && !is_link_local(gid) && gid != wire::Address{};
+  });
+  if (found != one.gids.end()) {
+    return static_cast<uint8_t>(found - one.gids.begin());
   }
   return one.gids.size() > 1 && one.gids[1] != wire::Address{} ? 1 : one.first_index();
 }

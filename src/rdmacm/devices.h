@@ -85,8 +85,8 @@ class Devices {
   std::vector<Device> devices_;
 };
 
-/// Addresses as programs give them. Not AF_INET or AF_INET6: nothing. `address` is not null, and has as many bytes as
-/// its family asks for.
+/// Addresses as programs give them. Null, or not AF_INET or AF_INET6: nothing. `address` has as many bytes as its
+/// family asks for.
 std::optional<wire::Address> address_of(const sockaddr* address);
 /// In host order; 0 of other families.
 uint16_t port_of(const sockaddr* address);

@@ -3,6 +3,7 @@
 #include <rdma/rdma_verbs.h>
 
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "base/c_border.h"
@@ -14,6 +15,11 @@ namespace {
 
 // Not looked at by us; rdma-core's value.
 constexpr int kStepMs = 2000;
+
+/// With its queue pair, and whatever else was made for it.
+struct DestroyEndpoint {
+  void operator()(rdma_cm_id* c) const { rdma_destroy_ep(c); }
+};
 
 // 0 or an errno; the caller destroys the identifier.
 int prepare_passive(Id& id, const rdma_addrinfo& info, ibv_pd* pd, const ibv_qp_init_attr* attributes) {
@@ -52,17 +58,20 @@ int prepare_active(Id& id, const rdma_addrinfo& info, ibv_pd* pd, ibv_qp_init_at
 }  // namespace
 }  // namespace ringbolt::rdmacm
 
+using ringbolt::rdmacm::DestroyEndpoint;
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::result;
 
 extern "C" {
 
 int rdma_create_ep(rdma_cm_id** c, rdma_addrinfo* info, ibv_pd* pd, ibv_qp_init_attr* attributes) try {
-  rdma_cm_id* made = nullptr;
-  if (rdma_create_id(nullptr, &made, nullptr, static_cast<rdma_port_space>(info->ai_port_space)) != 0) {
+  rdma_cm_id* created = nullptr;
+  if (rdma_create_id(nullptr, &created, nullptr, static_cast<rdma_port_space>(info->ai_port_space)) != 0) {
     return -1;
   }
-  Id& id = Id::of(made);
+  // What follows may throw for want of memory.
+  std::unique_ptr<rdma_cm_id, DestroyEndpoint> made(created);
+  Id& id = Id::of(created);
   if (info->ai_qp_type != 0) {
     made->qp_type = static_cast<ibv_qp_type>(info->ai_qp_type);
   }
@@ -70,11 +79,11 @@ int rdma_create_ep(rdma_cm_id** c, rdma_addrinfo* info, ibv_pd* pd, ibv_qp_init_
   const int error = is_passive ? ringbolt::rdmacm::prepare_passive(id, *info, pd, attributes)
                                : ringbolt::rdmacm::prepare_active(id, *info, pd, attributes);
   if (error != 0) {
-    // With whatever was made by then; errno is set after it.
-    rdma_destroy_ep(made);
+    // Before errno is set, which this may change.
+    made.reset();
     return result(error);
   }
-  *c = made;
+  *c = made.release();
   return 0;
 } catch (...) {
   return ringbolt::base::caught_minus_one();

@@ -122,6 +122,11 @@ TEST_F(IdTest, options_have_one_length_and_their_bounds) {
   EXPECT_EQ(id.type_of_service, 0x60);
 }
 
+TEST_F(IdTest, without_an_address_is_refused) {
+  EXPECT_EQ(rdma_resolve_addr(c, nullptr, nullptr, 0), -1);
+  EXPECT_EQ(errno, EAFNOSUPPORT);
+}
+
 TEST_F(IdTest, family_only_is_settled_with_the_address) {
   EXPECT_EQ(set(RDMA_OPTION_ID_AFONLY, 0), 0);
   Id& id = Id::of(c);

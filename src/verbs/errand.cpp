@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/start_thread.h"
 
 namespace ringbolt::verbs {
 namespace {
@@ -110,7 +111,7 @@ void Errand::run(const std::shared_ptr<Run>& run) {
 
 // Throws std::system_error when there is no thread to be had: then nothing runs.
 Errand::Errand(std::function<void(Whereabouts&)> what) : run_(new Run{std::move(what), {}, {}, {}}) {
-  thread_ = std::thread(run, run_);
+  thread_ = base::start_thread([kept = run_] { run(kept); });
 }
 
 Errand::~Errand() {

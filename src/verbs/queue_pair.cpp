@@ -15,8 +15,8 @@ bool is_zero(const ibv_gid& gid) {
   return std::all_of(std::begin(gid.raw), std::end(gid.raw), [](uint8_t byte) { return byte == 0; });
 }
 
-// 0, or what the provider returned or left in errno, as a positive number. May block in the driver: all callers but
-// to_error() hold a DriverCall, which tells a watchdog where.
+// 0, or what the provider returned or left in errno, as a positive number. May block in the driver: all callers hold a
+// DriverCall, which tells a watchdog where.
 int modify(const Calls& calls, ibv_qp* qp, ibv_qp_attr& attributes, int mask) {
   errno = 0;
   const int returned = calls.modify_qp(qp, &attributes, mask);
@@ -184,10 +184,11 @@ std::string UnconnectedQueuePair::name() const {
   return fmt::format("{}, {} queue pair {:#x}", context_->device(), text_of(type()), number());
 }
 
-// Never throws: for the end of a connection, where everything outstanding is to be flushed.
+// For the end of a connection, where everything outstanding is to be flushed.
 int QueuePair::to_error() const {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
+  const DriverCall at("ibv_modify_qp to ERR");
   return modify(unconnected_.context_->calls(), get(), attributes, IBV_QP_STATE);
 }
 

@@ -53,6 +53,14 @@ struct Peer {
 
 class QueuePair;
 
+/// Likewise, of a call that is made too often to set errno to 0 before it: looked at only where the call has failed.
+inline int error_of_post(int returned) {
+  if (returned == 0) [[likely]] {
+    return 0;
+  }
+  return error_of(returned, errno);
+}
+
 /// A queue pair on its way to its peer: RESET, then INIT, RTR, RTS. Each step takes exactly the attributes that the
 /// specification requires of it, since strict devices refuse any other. Not thread-safe. Owns the queue pair, in any
 /// state. Destroying it ends whatever was posted, without completions. Refers to its context, which stays where it
@@ -125,7 +133,7 @@ class QueuePair {
   /// first that was not posted where the device says so, and otherwise null. Does not block. Hot path.
   [[nodiscard]] int post_send(ibv_send_wr& first, ibv_send_wr** bad = nullptr) const noexcept {
     ibv_send_wr* failed = nullptr;
-    const int error = error_of(ibv_post_send(get(), &first, &failed), 0);
+    const int error = error_of_post(ibv_post_send(get(), &first, &failed));
     if (bad != nullptr) {
       *bad = failed;
     }
@@ -160,7 +168,7 @@ class QueuePair {
 
 inline int UnconnectedQueuePair::post_receive(ibv_recv_wr& first, ibv_recv_wr** bad) const noexcept {
   ibv_recv_wr* failed = nullptr;
-  const int error = error_of(ibv_post_recv(get(), &first, &failed), 0);
+  const int error = error_of_post(ibv_post_recv(get(), &first, &failed));
   if (bad != nullptr) {
     *bad = failed;
   }

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include "base/error.h"
+#include "verbs/errand.h"
 #include "verbs/soft_device_test_support.h"
 
 namespace ringbolt::verbs {
@@ -248,6 +249,51 @@ TEST(VerbsQueuePair, completion_becomes_an_event_of_its_channel) {
   const auto event = channel.take_event();
   ASSERT_TRUE(event);
   EXPECT_EQ(*event, cq.get());
+}
+
+TEST(QueuePair, tells_the_errno_of_a_provider_that_returns_minus_one) {
+  const Device device;
+  const Pair pair(device, IBV_QPT_RC);
+  ibv_context_ops& ops = device.context->get()->ops;
+  const ibv_context_ops before = ops;
+  ops.post_send = [](ibv_qp*, ibv_send_wr*, ibv_send_wr**) {
+    errno = ENOMEM;
+    return -1;
+  };
+  ops.post_recv = [](ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) {
+    errno = ENOSPC;
+    return -1;
+  };
+  ibv_send_wr send{};
+  EXPECT_EQ(pair.a.post_send(send), ENOMEM);
+  ibv_recv_wr receive{};
+  EXPECT_EQ(pair.a.post_receive(receive), ENOSPC);
+  ops = before;
+}
+
+TEST(QueuePair, says_where_it_is_while_it_goes_to_err) {
+  static int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int);
+  static const Whereabouts* where_now;
+  static std::string seen;
+  const test::RuntimeFolder folder;
+  Calls calls = Library::open("soft").calls();
+  modify_qp = calls.modify_qp;
+  calls.modify_qp = [](ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
+    if (attributes->qp_state == IBV_QPS_ERR) {
+      seen = where_now->text();
+    }
+    return modify_qp(qp, attributes, mask);
+  };
+  within(UINT64_MAX, [&](Whereabouts& where) {
+    where_now = &where;
+    const Context context(Library("watched", calls), "");
+    const ProtectionDomain pd(context);
+    const CompletionQueue cq(context, 16);
+    UnconnectedQueuePair qp(pd, {.type = IBV_QPT_RC, .send_cq = &cq, .receive_cq = &cq});
+    const Peer itself{.qp_number = qp.number(), .psn = Path{}.psn, .gid = *context.query_gid(1, Device::kGidIndex)};
+    EXPECT_EQ(std::move(qp).connect(Device::path(), itself).to_error(), 0);
+  });
+  EXPECT_THAT(seen, HasSubstr("ibv_modify_qp to ERR"));
 }
 
 }  // namespace
