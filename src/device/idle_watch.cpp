@@ -1,7 +1,5 @@
 #include "device/idle_watch.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -11,6 +9,7 @@
 
 #include "base/explain.h"
 #include "base/lock_guard.h"
+#include "base/start_thread.h"
 #include "device/completion_queue.h"
 #include "device/process.h"
 
@@ -27,7 +26,7 @@ bool is_connected(ibv_qp_state state) {
 
 }  // namespace
 
-IdleWatch::IdleWatch(Process& process) : process_(process), thread_([this] { run(); }) {}
+IdleWatch::IdleWatch(Process& process) : process_(process), thread_(base::start_thread([this] { run(); })) {}
 
 IdleWatch::~IdleWatch() {
   {
@@ -39,9 +38,6 @@ IdleWatch::~IdleWatch() {
 }
 
 void IdleWatch::run() {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the program's signals are for its own threads
   const base::LockGuard guard(mutex_);
   const auto is_over = [this]() RINGBOLT_REQUIRES(mutex_) { return is_stopping_; };
   while (!stop_.wait_for(mutex_, kLookPause, is_over)) {

@@ -8,12 +8,13 @@
 
 #include "base/assert.h"
 #include "base/say.h"
+#include "base/start_thread.h"
 
 namespace ringbolt::device {
 
 void ServiceThread::start(bool changes_by_clock) {
   const int tick_ms = changes_by_clock ? ServiceTicks::kClockMs : ServiceTicks::kNoTick;
-  thread_ = std::thread([this, tick_ms] { run(tick_ms); });
+  thread_ = base::start_thread([this, tick_ms] { run(tick_ms); });
 }
 
 void ServiceThread::stop() {

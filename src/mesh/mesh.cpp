@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock_guard.h"
+#include "base/start_thread.h"
 #include "mesh/failure.h"
 #include "mesh/word.h"
 
@@ -90,7 +91,7 @@ Mesh::Mesh(const MeshPlan& plan, bootstrap::SideChannel side_channel, BroughtUp 
       on_cable_failed(cable);
     }
   }
-  thread_ = std::thread([this] { run(); });
+  thread_ = base::start_thread([this] { run(); });
 }
 
 std::vector<bool> Mesh::down_cables() const {

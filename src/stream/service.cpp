@@ -1,6 +1,5 @@
 #include "stream/service.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/start_thread.h"
 #include "stream/stream.h"
 
 namespace ringbolt::stream {
@@ -68,17 +68,7 @@ CloseCounts CloseTally::counts() const {
 }
 
 Keeper::Keeper(uint32_t interval_ms) : interval_ms_(std::max(1U, interval_ms)) {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for its own threads
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = base::start_thread([this] { run(); });
 }
 
 Keeper::~Keeper() {
