@@ -354,7 +354,7 @@ QueuePair::Unpolled QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
     return dropped(Drop::unsealed);
   }
   Unpolled unpolled{};
-  if (bth.carries_ack && core_.type == IBV_QPT_RC) {
+  if (core_.type == IBV_QPT_RC && transport::Seal::admits_carried(packet.view)) {
     InboundPacket carried;
     carried.view.headers = wire::carried_acknowledgement(packet.view.headers);
     carried.flow = packet.flow;

@@ -295,8 +295,8 @@ bool WireRequester::may_carry(const transport::OutPacket& packet) const {
   }
 }
 
-/// What is to leave; send() after it. False: nothing may, as what was built before finds no room. The first packet
-/// takes an acknowledgement along that `responder` withholds; null: there is none.
+/// What is to leave; send() after it. False: nothing may, as what was built before finds no room. The first
+/// packet that is short enough takes an acknowledgement along that `responder` withholds; null: there is none.
 bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns, WireResponder* responder) {
   if (!is_started()) {
     return false;

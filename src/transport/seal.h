@@ -41,6 +41,12 @@ class Seal {
     }
     return true;
   }
+  /// Whether the acknowledgement that an admitted packet carries may come from the peer: behind its seal alone. A
+  /// greeting has none, whatever its bits say, and is let in without.
+  static bool admits_carried(const wire::PacketView& admitted) {
+    const wire::Bth& bth = admitted.headers.bth;
+    return bth.carries_ack && bth.is_sealed && bth.opcode != wire::kGreeting;
+  }
   void hear(const wire::Greeting& greeting);
 
   /// The same greeting, later: what is to be answered.
