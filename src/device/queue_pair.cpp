@@ -135,7 +135,8 @@ QueuePair::QueuePair(ProtectionDomain& pd, CompletionQueues queues, const ibv_qp
     core_.transport.store(transport_.get());
   }
   if (base::is_explaining()) {
-    core_.notes = std::make_unique<QueuePairNotes>(send_.slots(), caps_.max_send_sge, std::max(1U, caps_.max_recv_wr));
+    core_.notes = std::make_unique<QueuePairNotes>(send_.slots(), caps_.max_send_sge, std::max(1U, caps_.max_recv_wr),
+                                                   core_.port->profile.knobs.splits_pieces);
   }
 }
 

@@ -40,12 +40,15 @@ uint64_t QueuePairNotes::posted_ns(const Send& send) const {
 
 void QueuePairNotes::note_receives(const ibv_recv_wr* list, uint32_t posted, const ReceivePosting& from) {
   const ibv_recv_wr* told = from.original != nullptr ? from.original : list;
-  for (uint32_t i = 0; i < posted && told != nullptr; ++i, told = told->next) {
-    NotedReceive& note = receives_[next_receive_];
-    note.wr_id = told->wr_id;
-    note.site = from.site;
-    next_receive_ = next_receive_ + 1 == receives_.size() ? 0 : next_receive_ + 1;
-    ++receives_posted_;
+  uint32_t i = 0;
+  for (; told != nullptr; told = told->next) {
+    for (uint32_t places = places_of(told->num_sge); places > 0 && i < posted; --places, ++i) {
+      NotedReceive& note = receives_[next_receive_];
+      note.wr_id = told->wr_id;
+      note.site = from.site;
+      next_receive_ = next_receive_ + 1 == receives_.size() ? 0 : next_receive_ + 1;
+      ++receives_posted_;
+    }
   }
   if (posted != 0) {
     last_receive_ticks_ = from.ticks != 0 ? from.ticks : clock_.now();

@@ -50,13 +50,16 @@ class QueuePairNotes {
     uint32_t pieces = 0;
   };
 
-  /// Throws std::bad_alloc.
-  QueuePairNotes(size_t send_slots, uint32_t send_pieces, uint32_t receive_depth)
-      : sends_(send_slots),
+  /// Throws std::bad_alloc. `splits_pieces`: a request of several pieces takes as many places (profile::Knobs).
+  QueuePairNotes(size_t send_slots, uint32_t send_pieces, uint32_t receive_depth, bool splits_pieces)
+      : splits_pieces_(splits_pieces),
+        sends_(send_slots),
         most_pieces_(send_pieces),
         pieces_(send_slots * send_pieces),
         receives_(size_t{receive_depth} + 1) {}
 
+  /// Of a request's places.
+  uint32_t places_of(int pieces) const { return splits_pieces_ && pieces > 1 ? static_cast<uint32_t>(pieces) : 1; }
   /// `like`: its site, ticks and peer_notes are those of the new one, and its wr_id.
   void note_send(uint32_t place, const ibv_send_wr& wr, const Send& like) RINGBOLT_REQUIRES(send_half);
   /// The clock is read when the peer has the request, so that it need not wait for that.
@@ -72,7 +75,7 @@ class QueuePairNotes {
     return pieces_.data() + size_t{place} * most_pieces_;
   }
 
-  /// The first `posted` of the list were taken.
+  /// So much of the list was taken, in places.
   void note_receives(const ibv_recv_wr* list, uint32_t posted, const ReceivePosting& from)
       RINGBOLT_REQUIRES(receive_half);
   /// The receive that was taken last, behind which so many are posted.
@@ -95,6 +98,7 @@ class QueuePairNotes {
 
  private:
   const trace::TickClock clock_;
+  const bool splits_pieces_;
   std::vector<Send> sends_ RINGBOLT_GUARDED_BY(send_half);
   uint32_t last_send_ RINGBOLT_GUARDED_BY(send_half) = 0;
   bool has_sent_ RINGBOLT_GUARDED_BY(send_half) = false;

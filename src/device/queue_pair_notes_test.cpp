@@ -65,7 +65,7 @@ class QueuePairNotesTest : public testing::Test {
   }
 
   HalfLocks locks_;
-  QueuePairNotes notes_{4, kMostPieces, kReceiveDepth};
+  QueuePairNotes notes_{4, kMostPieces, kReceiveDepth, false};
   std::array<ibv_sge, 3> pieces_{{{0x1000, 10, 1}, {0x2000, 20, 2}, {0x3000, 40, 3}}};
 };
 
@@ -133,6 +133,22 @@ TEST_F(QueuePairNotesTest, know_where_each_receive_was_posted) {
   EXPECT_EQ(taken_receive(1), 12U);
   EXPECT_EQ(taken_receive(0), 12U);
   EXPECT_EQ(taken_receive(3), 0U);
+}
+
+/// On a device where each piece is a receive of its own.
+TEST_F(QueuePairNotesTest, know_the_request_of_each_piece) {
+  QueuePairNotes notes(4, kMostPieces, 4, true);
+  const ReceiveGuard guard(locks_);
+  ibv_recv_wr second{8, nullptr, pieces_.data(), 1};
+  const ibv_recv_wr first{7, &second, pieces_.data(), 2};
+  notes.note_receives(&first, 3, {site(1)});
+  EXPECT_EQ(notes.taken_receive(2).wr_id, 7U);
+  EXPECT_EQ(notes.taken_receive(1).wr_id, 7U);
+  EXPECT_EQ(notes.taken_receive(0).wr_id, 8U);
+  notes.note_receives(&first, 1, {site(1)});  // what is behind was refused
+  EXPECT_EQ(notes.taken_receive(0).wr_id, 7U);
+  EXPECT_EQ(notes.places_of(2), 2U);
+  EXPECT_EQ(notes.places_of(0), 1U);
 }
 
 TEST_F(QueuePairNotesTest, know_receives_around_the_end_of_a_full_queue) {

@@ -195,10 +195,16 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
   const ibv_send_wr* told = from.original != nullptr ? from.original : wr;
   const ibv_send_wr* one = wr;
   uint32_t at = first;
+  uint32_t noted_places = 0;  // of `one`
   const auto note_up_to = [&](uint32_t end) RINGBOLT_REQUIRES(send_half) {
-    for (; one != nullptr && told != nullptr && at != end; one = one->next, told = told->next) {
+    while (one != nullptr && told != nullptr && at != end) {
       note.wr_id = told->wr_id;
       notes.note_send(place(at++), *one, note);
+      if (++noted_places == notes.places_of(one->num_sge)) {
+        one = one->next;
+        told = told->next;
+        noted_places = 0;
+      }
     }
   };
   note_up_to(first + room);

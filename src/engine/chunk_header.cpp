@@ -28,17 +28,21 @@ uint64_t up(T value, unsigned bits) {
   return word << bits;
 }
 
+/// Of either kind of header.
+unsigned flags_of(const auto& header) {
+  return (header.has_payload_crc ? kHasPayloadCrc : 0U) | (header.wants_ack ? kWantsAck : 0U) |
+         (header.reads_in_place ? kReadsInPlace : 0U) | (header.ended_before ? kEndedBefore : 0U);
+}
+
 }  // namespace
 
 void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to) {
-  const unsigned flags = (header.has_payload_crc ? kHasPayloadCrc : 0U) | (header.wants_ack ? kWantsAck : 0U) |
-                         (header.reads_in_place ? kReadsInPlace : 0U) | (header.ended_before ? kEndedBefore : 0U);
   uint64_t first_via = 0;
   uint32_t last_via = 0;
   std::memcpy(&first_via, header.via.data(), sizeof first_via);
   std::memcpy(&last_via, header.via.data() + sizeof first_via, sizeof last_via);
   const auto put = [&](size_t word, uint64_t value) { std::memcpy(to.data() + word * kWordBytes, &value, kWordBytes); };
-  put(0, up(kMagic, 0) | up(kVersion, 8) | up(header.kind, 16) | up(flags, 24));
+  put(0, up(kMagic, 0) | up(kVersion, 8) | up(header.kind, 16) | up(flags_of(header), 24));
   put(1, up(header.payload_crc, 0) | up(header.length_bytes, 32));
   put(2, up(header.session, 0) | up(header.source, 32) | up(header.destination, 40) | up(header.hops_done, 48) |
              up(header.n_via, 56));
@@ -53,15 +57,13 @@ void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to) {
 }
 
 void emit(const DirectHeader& header, std::span<std::byte, kHeaderBytes> to, ChunkHeader& kept) {
-  const unsigned flags = (header.has_payload_crc ? kHasPayloadCrc : 0U) | (header.wants_ack ? kWantsAck : 0U) |
-                         (header.reads_in_place ? kReadsInPlace : 0U) | (header.ended_before ? kEndedBefore : 0U);
   const auto at = [](auto value, unsigned bits) { return static_cast<uint64_t>(value) << bits; };
   const auto copy = std::as_writable_bytes(std::span<ChunkHeader, 1>(&kept, 1));
   const auto put = [&](size_t word, uint64_t value) {
     std::memcpy(to.data() + word * kWordBytes, &value, kWordBytes);
     std::memcpy(copy.data() + word * kWordBytes, &value, kWordBytes);
   };
-  const uint64_t first = kMagic | at(kVersion, 8) | at(Kind::data, 16) | at(flags, 24);
+  const uint64_t first = kMagic | at(kVersion, 8) | at(Kind::data, 16) | at(flags_of(header), 24);
   std::memcpy(copy.data(), &first, kWordBytes);
   put(1, at(header.payload_crc, 0) | at(header.length_bytes, 32));
   put(2, at(header.session, 0) | at(header.source, 32) | at(header.destination, 40));

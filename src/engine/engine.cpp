@@ -161,6 +161,7 @@ bool Engine::send_at_once(uint32_t slot, uint32_t length_bytes, const Address& a
   const std::span<std::byte> message = slab_.subspan(offset, kHeaderBytes + length_bytes);
   const bool stays = length_bytes >= kLeastInPlaceBytes && cable->is_read_in_place();  // see protect()
   last_in_place_bytes_ = stays ? length_bytes : UINT32_MAX;
+  Unacknowledged& waiting = flow.unacknowledged.append();  // which may throw; numbers and credits can't be taken back
   const Cable::Told told = cable->tell(size, 0);
   DirectHeader header;
   header.has_payload_crc = plan_.checksums == Checksums::every || (plan_.checksums == Checksums::carried && !stays);
@@ -184,7 +185,6 @@ bool Engine::send_at_once(uint32_t slot, uint32_t length_bytes, const Address& a
   header.credit_class = told.credit_class;
   header.freed_small = told.freed_small;
   header.freed_large = told.freed_large;
-  Unacknowledged& waiting = flow.unacknowledged.append();
   waiting.slot = slot;
   waiting.sent_ns = now_ns_;
   waiting.n_tries = 0;
