@@ -258,11 +258,7 @@ class Session {
     epoch_ += 1 + static_cast<uint32_t>(std::max(mine.rounds, theirs.rounds));
   }
 
-  void note(const std::string& text) {
-    if (std::find(result_.not_checked.begin(), result_.not_checked.end(), text) == result_.not_checked.end()) {
-      result_.not_checked.push_back(text);
-    }
-  }
+  void note(const std::string& text) { note_once(result_.not_checked, text); }
 
   /// The server tells what it has found, and gets the whole.
   void share() {

@@ -355,8 +355,7 @@ class Writer : public Initiator {
       }
       if (is_immediate && is_refusal(error)) {
         has_immediates_ = false;
-        context_.notes.push_back(
-            fmt::format("WRITE with immediate: the device refuses it ({})", base::reason_of(error)));
+        context_.note(fmt::format("WRITE with immediate: the device refuses it ({})", base::reason_of(error)));
       } else if (batch_.posted(index) == 0 && is_refusal(error)) {
         outcome_.refusal = fmt::format("WRITE: {} refuses it ({}): use messages, and let the receiver place the data",
                                        context_.device.name(), base::reason_of(error));
