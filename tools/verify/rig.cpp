@@ -101,7 +101,7 @@ void Rig::connect() {
     throw ProbeFailure(fmt::format("{} takes not even one receive of {} bytes: give a smaller --max",
                                    context_.device.name(), step().most_bytes));
   }
-  their_receives_ = pair::exchange(context_.peer, "connected", receives_, "its queue pairs to be connected");
+  their_receives_ = pair::exchange(context_.peer, "connected", receives_, "its posted receives");
 }
 
 std::string Rig::name(uint32_t queue_pair) const {
