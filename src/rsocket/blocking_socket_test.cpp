@@ -14,6 +14,8 @@ namespace ringbolt::rsocket {
 namespace {
 
 using test::FakeSocket;
+using test::kPatienceMs;
+using test::SleepsUntilWoken;
 
 TEST(BlockingSocket, does_not_wait_for_what_is_there) {
   FakeSocket socket;
@@ -55,7 +57,13 @@ TEST(BlockingSocket, looks_again_after_arming) {
 
 TEST(BlockingSocket, wakes_one_whose_event_another_thread_took) {
   FakeSocket socket;
-  std::thread waiting([&] { EXPECT_EQ(socket.await(1, Deadline::never()), 0); });
+  const Deadline patience = Deadline::in_ms(kPatienceMs);
+  std::thread waiting([&] {
+    const SleepsUntilWoken bounds_nothing;
+    EXPECT_EQ(socket.await(1, patience), 0);
+    EXPECT_FALSE(patience.is_over()) << "nobody woke it";
+  });
+  socket.await_sleeper();
   socket.arrive();
   waiting.join();
 }

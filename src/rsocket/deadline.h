@@ -3,13 +3,14 @@
 #include <sys/time.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdint>
 
 #include "base/clock.h"
 
 namespace ringbolt::rsocket {
 
-/// Nobody sleeps longer than this without looking for himself.
+/// Nobody sleeps longer than this without looking for himself: what a lost wake-up costs at most.
 inline constexpr uint64_t kMaxSleepNs = 500'000'000;
 
 /// Nanoseconds of a time that a program gave; not negative. Of one that is too long: UINT64_MAX.
@@ -39,11 +40,14 @@ class Deadline {
   static Deadline of_select(const timeval* timeout) { return timeout == nullptr ? never() : in_ns(ns_of(*timeout)); }
 
   bool is_over() const { return at_ns_ != UINT64_MAX && base::now_ns() >= at_ns_; }
-  /// How long one sleep may take: up to here, and at most kMaxSleepNs. Rounded up to whole milliseconds.
-  int sleep_ms() const {
+  /// How long one sleep may take, as poll() counts: up to here, and at most `most_ns`; UINT64_MAX sets no such bound,
+  /// and without any it is negative. Rounded up to whole milliseconds.
+  int sleep_ms(uint64_t most_ns = kMaxSleepNs) const {
     const uint64_t now = base::now_ns();
-    const uint64_t left = at_ns_ <= now ? 0 : at_ns_ - now;
-    return static_cast<int>((std::min(left, kMaxSleepNs) + 999'999) / 1'000'000);
+    const uint64_t left = at_ns_ == UINT64_MAX ? UINT64_MAX : at_ns_ <= now ? 0 : at_ns_ - now;
+    const uint64_t ns = std::min(left, most_ns);
+    constexpr uint64_t kMostMs = INT_MAX;
+    return ns == UINT64_MAX ? -1 : static_cast<int>(std::min(ns / 1'000'000 + (ns % 1'000'000 == 0 ? 0 : 1), kMostMs));
   }
 
  private:

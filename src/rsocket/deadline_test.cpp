@@ -23,6 +23,16 @@ TEST(Deadline, lets_nobody_sleep_longer_than_half_a_second) {
   EXPECT_LE(Deadline::in_ms(20).sleep_ms(), 20);
 }
 
+TEST(Deadline, bounds_a_sleep_that_nothing_else_does) {
+  EXPECT_LT(Deadline::never().sleep_ms(UINT64_MAX), 0) << "as poll() has for ever";
+  EXPECT_EQ(Deadline::never().sleep_ms(1), 1);
+  EXPECT_EQ(Deadline::in_ms(0).sleep_ms(UINT64_MAX), 0);
+  const int hour_ms = 3'600'000;
+  EXPECT_GT(Deadline::in_ms(hour_ms).sleep_ms(UINT64_MAX), hour_ms / 2);
+  EXPECT_LE(Deadline::in_ms(hour_ms).sleep_ms(UINT64_MAX), hour_ms);
+  EXPECT_EQ(Deadline::in_ns(UINT64_MAX / 4).sleep_ms(UINT64_MAX), INT_MAX);
+}
+
 TEST(Deadline, that_the_clock_can_not_show_never_comes) {
   EXPECT_FALSE(Deadline::in_ns(UINT64_MAX).is_over());
   EXPECT_EQ(Deadline::in_ns(UINT64_MAX).sleep_ms(), 500);

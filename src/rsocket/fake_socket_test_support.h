@@ -4,12 +4,24 @@
 #include <unistd.h>
 
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "rsocket/blocking_socket.h"
 
 namespace ringbolt::rsocket::test {
+
+/// While it lives this thread's sleeps have no bound but their deadline: who is not woken misses that.
+class SleepsUntilWoken {
+ public:
+  SleepsUntilWoken() { Sleeper::of_this_thread().set_longest_sleep_ns(UINT64_MAX); }
+  ~SleepsUntilWoken() { Sleeper::of_this_thread().set_longest_sleep_ns(kMaxSleepNs); }
+  SleepsUntilWoken(const SleepsUntilWoken&) = delete;
+  SleepsUntilWoken& operator=(const SleepsUntilWoken&) = delete;
+};
+/// Of such a sleep, for the deadline: more than any machine needs, and less than CTest waits for.
+inline constexpr int kPatienceMs = 20'000;
 
 /// A socket without a connection: a counter of what has come in, and an event descriptor that may say so. What a test
 /// wants to happen in the middle of a call, it does in `on_progress` or `on_arm`, under the socket's lock.
@@ -52,6 +64,12 @@ class FakeSocket : public BlockingSocket {
     ++arrived;
     raise();
   }
+  /// Until somebody has begun to sleep on it: whoever takes the lock after that finds it among those to be rung.
+  void await_sleeper() {
+    while (!has_sleeper()) {
+      std::this_thread::yield();
+    }
+  }
   void raise() const {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
@@ -69,6 +87,10 @@ class FakeSocket : public BlockingSocket {
   std::function<void()> on_arm = [] {};
 
  private:
+  bool has_sleeper() {
+    const base::LockGuard lock(lock_);
+    return begun_sleeps_ > sleeps;
+  }
   static int error_of(const Status& status) { return status ? 0 : status.error().value; }
   void progress() override { on_progress(); }
   short events_now(short asked) const override {
@@ -83,7 +105,10 @@ class FakeSocket : public BlockingSocket {
     on_arm();
     return true;
   }
-  void add_waits(std::vector<pollfd>& waits) const override { waits.push_back({event_.get(), POLLIN, 0}); }
+  void add_waits(std::vector<pollfd>& waits) const override {
+    ++begun_sleeps_;
+    waits.push_back({event_.get(), POLLIN, 0});
+  }
   void take_events() override {
     ++sleeps;
     uint64_t count = 0;
@@ -92,6 +117,7 @@ class FakeSocket : public BlockingSocket {
     }
   }
 
+  mutable int begun_sleeps_ = 0;  // under the lock, as `sleeps`, which counts their ends
   base::UniqueFd event_;
   const int number_;
 };

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <climits>
+#include <span>
 #include <thread>
 
 #include "rsocket/fake_socket_test_support.h"
@@ -12,6 +13,8 @@ namespace ringbolt::rsocket {
 namespace {
 
 using test::FakeSocket;
+using test::kPatienceMs;
+using test::SleepsUntilWoken;
 
 /// Two sockets, numbers 1000 and 1001, and another descriptor.
 class PollTest : public testing::Test {
@@ -23,6 +26,12 @@ class PollTest : public testing::Test {
   int poll(std::span<pollfd> waits, int timeout_ms = 0) {
     const auto ready = poll_all(table_, waits.data(), waits.size(), timeout_ms);
     return ready ? *ready : -ready.error().value;
+  }
+  /// The same with a sleep that nothing ends but what it waits for; true if that came in time.
+  bool is_woken(std::span<pollfd> waits) {
+    const SleepsUntilWoken bounds_nothing;
+    const Deadline patience = Deadline::in_ms(kPatienceMs);
+    return poll(waits, kPatienceMs) == 1 && !patience.is_over();
   }
 
   DescriptorTable table_;
@@ -55,8 +64,11 @@ TEST_F(PollTest, of_nothing_is_a_sleep_and_without_a_place_a_fault) {
 
 TEST_F(PollTest, wakes_for_a_socket) {
   std::array waits{pollfd{1000, POLLIN, 0}, pollfd{1001, POLLIN, 0}};
-  std::thread other([&] { second_->arrive_with_event(); });
-  EXPECT_EQ(poll(waits, -1), 1);
+  std::thread other([&] {
+    second_->await_sleeper();
+    second_->arrive_with_event();
+  });
+  EXPECT_TRUE(is_woken(waits));
   other.join();
   EXPECT_EQ(waits[1].revents, POLLIN);
 }
@@ -64,10 +76,11 @@ TEST_F(PollTest, wakes_for_a_socket) {
 TEST_F(PollTest, wakes_for_another_descriptor) {
   std::array waits{pollfd{1000, POLLIN, 0}, pollfd{other_.get(), POLLIN, 0}};
   std::thread ringing([&] {
+    first_->await_sleeper();
     const uint64_t one = 1;
     EXPECT_EQ(::write(other_.get(), &one, sizeof one), 8);
   });
-  EXPECT_EQ(poll(waits, -1), 1);
+  EXPECT_TRUE(is_woken(waits));
   ringing.join();
   EXPECT_EQ(waits[1].revents, POLLIN);
 }

@@ -17,7 +17,7 @@ Sleeper& Sleeper::of_this_thread() {
 int Sleeper::sleep(std::vector<pollfd>& waits, const Deadline& deadline) {
   // Without a descriptor for the bell (none was left), poll() passes over -1 and the bound of a sleep must do.
   waits.push_back({bell_.get(), POLLIN, 0});
-  const int ready = ::poll(waits.data(), waits.size(), deadline.sleep_ms());
+  const int ready = ::poll(waits.data(), waits.size(), deadline.sleep_ms(longest_sleep_ns_));
   const int error = errno;
   const bool has_rung = waits.back().revents != 0;
   waits.pop_back();

@@ -19,12 +19,15 @@ class Sleeper {
   /// it says of `waits` is in them.
   int sleep(std::vector<pollfd>& waits, const Deadline& deadline);
   void ring();
+  /// The most that one sleep takes; UINT64_MAX: what its deadline leaves. Of tests, whose lost wake-ups it would hide.
+  void set_longest_sleep_ns(uint64_t ns) { longest_sleep_ns_ = ns; }
   /// Scratch space, so that waiting allocates nothing.
   std::vector<pollfd>& scratch() { return scratch_; }
 
  private:
   Sleeper();
   base::UniqueFd bell_;
+  uint64_t longest_sleep_ns_ = kMaxSleepNs;
   std::vector<pollfd> scratch_;
 };
 

@@ -1,11 +1,11 @@
 """Packages on bare releases of Debian: installed by each means, used by that release's own programs.
 
-    distribution_test.py SOURCE BUILD_FOLDER SUITE ARCH [programs|built]
+    distribution_test.py SOURCE BUILD_FOLDER SUITE ARCH [programs|built TREE]
 
-Makes the packages if they are not there (scripts/package), and the release's root, once. Without a third word: dpkg, tar and pip
-on a bare system. `programs`: that release's programs for RDMA, unmodified, on the packages' libraries. `built`: a few of them, on
-what BUILD_FOLDER/release installs, for releases whose C library is no older than this system's. Exit status 77: skipped, with
-the reason.
+Takes the packages of BUILD_FOLDER/packages (scripts/package makes them), and makes the release's root in BUILD_FOLDER/roots,
+once. Without a fifth word: dpkg, tar and pip on a bare system. `programs`: that release's programs for RDMA, unmodified, on the
+packages' libraries. `built`: a few of them, on what the build folder TREE installs, for releases whose C library is no older than
+this system's. Exit status 77: skipped, with the reason.
 """
 
 import pathlib
@@ -20,6 +20,7 @@ import chroot
 
 SOURCE, BUILD, SUITE, ARCH = (pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), *sys.argv[3:5])
 MODE = sys.argv[5] if sys.argv[5:] else "bare"
+TREE = pathlib.Path(sys.argv[6]) if MODE == "built" else None
 MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}[ARCH]
 MOST_INSTALLED_MB, MOST_INSTALL_S = 25, 10
 EMULATED = ARCH != chroot.own_arch()
@@ -43,6 +44,8 @@ ringbolt down
 def setUpModule():
     global EMULATION
     try:
+        if TREE and not (TREE / "bin/ringbolt").exists():
+            raise chroot.CannotBeHad(f"nothing is built in {TREE}")
         EMULATION = chroot.Emulation(ARCH)
         unittest.addModuleCleanup(EMULATION.end)
         chroot.base(ROOTS, SUITE, ARCH, WITHIN)
@@ -72,7 +75,7 @@ class Distribution(unittest.TestCase):
         for file in ("examples/collectives/all_reduce.c", "examples/python/all_reduce.py"):
             shutil.copy2(SOURCE / file, self.given)
         if MODE == "built":
-            subprocess.run(("cmake", "--install", BUILD / "release", "--prefix", self.given / "usr"), check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(("cmake", "--install", TREE, "--prefix", self.given / "usr"), check=True, stdout=subprocess.DEVNULL)
             return
         for file in (BUILD / "packages").iterdir():
             if f"_{ARCH}." in file.name or f"{MACHINE}." in file.name:

@@ -149,9 +149,9 @@ constexpr Check kAddressChecks[] = {
      }},
     {"default-route-on-cable", kWarning, kLinux, "the default route leads over a cable",
      "everything goes over it that should not, and installing or ssh stops when it is pulled", "ip route",
-     [](Probe& at, const Link& link) {
-       for (const Netdev* end : {link.a, link.b}) {
-         default_route(at, *end, link.origin == Link::Origin::planned);
+     [](Probe& at, const Netdev& port) {
+       if (const Link* link = at.facts.link_at(port)) {  // whatever the system at its other end
+         default_route(at, port, link->origin == Link::Origin::planned);
        }
      }},
     {"address-missing", kError, kAll, "an end of a cable has no IPv4 address",

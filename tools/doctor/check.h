@@ -153,7 +153,7 @@ class Probe {
   /// This check has found something there before.
   bool has_found(const Host& host) const;
 
-  /// All hosts, cabled ports, devices or cables of the platform.
+  /// All hosts, cabled ports, devices or cables of the platform; a cable is, if both its ends are.
   template <class Thing>
   std::vector<const Thing*> all() const {
     auto found = std::get<std::vector<const Thing*>>(facts.judged);
@@ -167,7 +167,7 @@ class Probe {
  private:
   Judgement add(const Given& given, bool is_found, const Place& place, std::string message);
   bool is_of_platform(const Host& host) const { return platform_ == kAll || (platform_ == kMac) == host.is_mac; }
-  bool is_of_platform(const Link& link) const { return is_of_platform(*link.a->host); }
+  bool is_of_platform(const Link& link) const { return is_of_platform(*link.a->host) && is_of_platform(*link.b->host); }
   bool is_of_platform(const auto& part) const { return is_of_platform(*part.host); }
 
   Platform platform_;

@@ -87,7 +87,7 @@ void unknown_devices(Probe& at) {
                             (!port.netdev.empty() && host->netdev(port.netdev) != nullptr);
       at.judge(!is_there, {*host, port.name}, "the file names a device that this machine does not have")
           .seen(facts.whole.line_of(facts.plan_source, port.name))
-          .seen("devices", names_of(host->devices))
+          .seen("devices", host->devices.empty() ? "no device" : names_of(host->devices))
           .advise("names move after a reboot or another kernel: write the file anew, `ringbolt hostfile`");
     }
   }

@@ -46,11 +46,12 @@ const T* first_of(const std::vector<T>& all, Is is) {
   return found == all.end() ? nullptr : &*found;
 }
 
-/// What a source said of one thing: what a check judges, and the line that shows it.
+/// What a source said of one thing: what a check judges, and the line that shows it. Its texts are the recording's.
 struct Value {
   const Host* host = nullptr;
   std::string source = {};     ///< path of a file, or a command line
   std::string_view text = {};  ///< without spaces around; empty: it was not read, or says nothing
+  std::string_view line = {};  ///< that has it, if that is more than `text`
 
   explicit operator bool() const { return !text.empty(); }
   uint64_t number() const { return number_of(text); }
@@ -151,6 +152,12 @@ struct Host {
   /// The first line that has `part`.
   Value line(std::string_view source, std::string_view part) const {
     return line_of(source, line_with(text(source), part));
+  }
+  /// What stands behind the colon of the first line that has `wanted`: "26.2" of "ProductVersion: 26.2".
+  Value field(std::string_view source, std::string_view wanted) const {
+    const std::string_view whole = line_with(text(source), wanted);
+    const size_t colon = std::min(whole.find(':'), whole.size());
+    return {this, std::string(source), trimmed(whole.substr(std::min(colon + 1, whole.size()))), whole};
   }
   Value file(std::string_view path) const;
   const Netdev* netdev(std::string_view wanted) const {

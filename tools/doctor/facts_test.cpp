@@ -148,6 +148,31 @@ TEST(Facts, who_answers_is_joined_and_oneself_is_nobody) {
   EXPECT_EQ(facts->links[0].origin, Link::Origin::seen);
 }
 
+/// What one check says of two Macs whose sw_vers has these lines.
+std::vector<Finding> findings_of_macs(const std::string& first, const std::string& second, std::string_view check) {
+  const auto facts = facts_with(
+      {{"m", "uname", "Darwin\n"}, {"m", "sw_vers", first}, {"n", "uname", "Darwin\n"}, {"n", "sw_vers", second}});
+  std::vector<Finding> findings = diagnose(*facts).findings;
+  std::erase_if(findings, [&](const Finding& one) { return one.check->id != check; });
+  return findings;
+}
+
+TEST(Facts, the_system_of_a_mac_is_what_stands_behind_the_colon) {
+  for (const char* second : {"BuildVersion: 25D125\n", "BuildVersion:25D125\n", "BuildVersion:\t\t25D125 \n"}) {
+    EXPECT_TRUE(findings_of_macs("BuildVersion:\t\t25D125\n", second, "mac-systems-differ").empty()) << second;
+  }
+  const auto builds = findings_of_macs("BuildVersion: 25D125\n", "BuildVersion:25D122\n", "mac-systems-differ");
+  ASSERT_EQ(builds.size(), 1U);
+  EXPECT_EQ(builds[0].message, "25D122 here, 25D125 on m");
+  EXPECT_EQ(builds[0].evidence,
+            (std::vector<Evidence>{{"n", "sw_vers", "BuildVersion:25D122"}, {"m", "sw_vers", "BuildVersion: 25D125"}}));
+  const auto old = findings_of_macs("ProductVersion:26.2\n", "ProductVersion:26.1\n", "mac-system-old");
+  ASSERT_EQ(old.size(), 1U);
+  EXPECT_EQ(old[0].message, "macOS 26.1 has no RDMA over Thunderbolt: it begins with 26.2");
+  EXPECT_EQ(old[0].evidence, (std::vector<Evidence>{{"n", "sw_vers", "ProductVersion:26.1"}}));
+  EXPECT_TRUE(findings_of_macs("ProductVersion:\n", "ProductVersion\n", "mac-system-old").empty()) << "nothing is told";
+}
+
 TEST(Judgement, of_what_is_well_keeps_nothing_and_undoes_in_reverse) {
   const auto facts = facts_with({{"a", "x", "1\n"}});
   Probe probe(*facts, Platform::all);

@@ -16,11 +16,10 @@ bool has_thunderbolt_5(const Host& host) {
 constexpr Check kMacChecks[] = {
     {"mac-system-old", kError, kMac, "macOS is older than 26.2", "there is no RDMA over Thunderbolt", "sw_vers",
      [](Probe& at, const Host& host) {
-       const Value line = host.line("sw_vers", "ProductVersion");  // "ProductVersion:		26.2"
-       const std::string_view version = word_at(line.text, 1);
-       at.given(line, !version.empty())
-           .judge(is_older(version, 26, 2), {host, "macOS"},
-                  "macOS {} has no RDMA over Thunderbolt: it begins with 26.2", version)
+       const Value version = host.field("sw_vers", "ProductVersion");
+       at.given(version)
+           .judge(is_older(version.text, 26, 2), {host, "macOS"},
+                  "macOS {} has no RDMA over Thunderbolt: it begins with 26.2", version.text)
            .advise("update macOS; until then MLX's ring backend goes over TCP");
      }},
     {"mac-ports-old", kError, kMac, "the ports are of Thunderbolt 4 or older",
@@ -58,7 +57,7 @@ constexpr Check kMacChecks[] = {
      "RDMA between different builds fails in ways that nothing tells of", "sw_vers",
      [](Probe& at) {
        judge_alike(
-           at, "macOS", [](const Host& host) { return host.line("sw_vers", "BuildVersion"); },
+           at, "macOS", [](const Host& host) { return host.field("sw_vers", "BuildVersion"); },
            "update all of them to one build");
      }},
     {"mac-gid-index", kError, kMac, "the IPv4 GID is not at index 1",

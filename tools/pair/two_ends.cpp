@@ -84,8 +84,7 @@ Meeting await_client(uint16_t port, double timeout_s) {
   if (accepted.error != 0) {
     throw ProbeFailure(fmt::format("accept on TCP port {}: {}", port, base::reason_of(accepted.error)));
   }
-  accepted.peer.resize(std::min(accepted.peer.rfind(':'), accepted.peer.size()));  // without its port
-  return {std::move(accepted.socket), std::move(accepted.peer)};
+  return {std::move(accepted.socket), host_of_peer(accepted.peer)};
 }
 
 Meeting go_to_server(const std::string& command, const std::string& host, uint16_t port, double timeout_s) {
@@ -173,7 +172,18 @@ NodeRun run_on_nodes(std::string_view command, const PairOptions& options, doubl
   return {std::move(mine.result), std::move(problem)};
 }
 
-std::string objection_to_host(const std::string& host) { return base::resolve(host, 0, false, UINT64_MAX).problem; }
+std::string objection_to_host(const std::string& host) {
+  std::string problem = base::resolve(host, 0, false, UINT64_MAX).problem;
+  const std::string begin = host + ": ";  // who calls has named it
+  return problem.starts_with(begin) ? problem.substr(begin.size()) : problem;
+}
+
+std::string host_of_peer(std::string_view peer) {
+  if (peer.starts_with('[')) {
+    return std::string(peer.substr(1, peer.find(']') - 1));
+  }
+  return std::string(peer.substr(0, peer.rfind(':')));
+}
 
 Meeting meet(const std::string& command, const PairOptions& options) {
   if (!options.host.empty()) {

@@ -27,8 +27,12 @@
 
 namespace ringbolt::tools::pair {
 
-/// Why no host of that name can be found, "nowhere: Name or service not known"; empty: it can. Asks the name service.
+/// Why no host of that name can be found, "Name or service not known"; empty: it can. Asks the name service.
 std::string objection_to_host(const std::string& host);
+
+/// "10.0.0.2" of "10.0.0.2:4000", "fe80::1%en2" of "[fe80::1%en2]:4000": an end of a TCP connection without its port.
+/// Any text is safe.
+std::string host_of_peer(std::string_view peer);
 
 /// A connected TCP socket, and the other end's address for messages.
 struct Meeting {

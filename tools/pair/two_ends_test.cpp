@@ -9,6 +9,7 @@ namespace ringbolt::tools::pair {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 ProgramEnd ended(std::string output, std::string error_output = {}, int exit_code = 0) {
   return {std::move(output), std::move(error_output), "exited with " + std::to_string(exit_code), exit_code};
@@ -46,6 +47,24 @@ TEST(EndOutcome, who_said_nothing_is_told_by_how_it_ended) {
   EXPECT_FALSE(crashed.is_echo);
   EXPECT_EQ(outcome_of("perf", ProgramEnd{}).problem, kHung);
   EXPECT_THAT(outcome_of("perf", ended("", "", kSshFailed)).problem, HasSubstr("ssh has lost the connection"));
+}
+
+TEST(HostOfPeer, has_neither_port_nor_brackets) {
+  EXPECT_EQ(host_of_peer("10.0.0.2:4000"), "10.0.0.2");
+  EXPECT_EQ(host_of_peer("[fe80::1%en2]:4000"), "fe80::1%en2");
+  EXPECT_EQ(host_of_peer("[::1]:1"), "::1");
+  EXPECT_EQ(host_of_peer("an unknown address"), "an unknown address");
+  EXPECT_EQ(host_of_peer("["), "");
+  EXPECT_EQ(host_of_peer(""), "");
+}
+
+/// RFC 1035, 2.3.4: a label has 63 characters at most, so nobody is asked for this one.
+TEST(ObjectionToHost, gives_the_reason_alone) {
+  const std::string host(64, 'x');
+  const std::string objection = objection_to_host(host);
+  EXPECT_FALSE(objection.empty());
+  EXPECT_THAT(objection, Not(HasSubstr(host)));
+  EXPECT_EQ(objection_to_host("127.0.0.1"), "");
 }
 
 }  // namespace

@@ -29,12 +29,12 @@ void tell_value(Peer& peer, std::string_view kind, const T& value) {
   peer.tell(kind, to_line(value));
 }
 
-/// `what`: the awaited, for messages.
+/// `what`: the awaited, a noun, for messages.
 template <class T>
 T await_value(Peer& peer, std::string_view kind, std::string_view what) {
   std::optional<T> value = value_in<T>(peer.await(kind, what));
   if (!value) {
-    peer.fail("{} makes no sense as the other end tells it", what);
+    peer.fail("what the other end tells of {} makes no sense", what);
   }
   return std::move(*value);
 }

@@ -147,7 +147,7 @@ void Link::connect(const Tuning& tuning) {
     peer_.fail("{} sends from {} slot, and a measurement takes two at least", peer_.name(), theirs_.send_slots);
   }
   post_first_receives();  // some devices take none before
-  const auto window = pair::exchange(peer_, "connected", depths_.receive_slots, "its queue pairs to be connected");
+  const auto window = pair::exchange(peer_, "connected", depths_.receive_slots, "its posted receives");
   theirs_.window = std::clamp(window, 1U, theirs_.window);
 }
 

@@ -154,7 +154,7 @@ Outcome be_counted_on(const Rig& rig) {
     compare_cells(rig, context.peer.numbers_in(values, 2 + size_t{rig.queue_pairs()}));
     context.peer.tell("looked", "");
   };
-  serve(context, "values", "the end of a round of atomics", look, [&] {
+  serve(context.peer, context.watch, "values", "the end of a round of atomics", look, [&] {
     rig.prod();
     return false;
   });

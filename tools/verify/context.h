@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -15,6 +17,13 @@
 
 namespace ringbolt::tools::verify {
 
+/// What could not be checked, and why: each said once, however many steps run into it.
+inline void note_once(std::vector<std::string>& notes, std::string text) {
+  if (std::ranges::find(notes, text) == notes.end()) {
+    notes.push_back(std::move(text));
+  }
+}
+
 /// What every mode works with. All of it outlives the step.
 struct Context {
   const pair::Device& device;
@@ -23,11 +32,12 @@ struct Context {
   pair::Peer& peer;
   Watch& watch;
   Tally& tally;
-  std::vector<std::string>& notes;  ///< what could not be checked, and why
+  std::vector<std::string>& notes;  ///< what could not be checked
   bool is_client;
 
   /// Whether this end posts, where one end does.
   bool initiates() const { return is_client != step.is_reversed; }
+  void note(std::string text) const { note_once(notes, std::move(text)); }
   /// Both ends are so far. `what`: the awaited, for messages.
   void meet(const char* kind, const char* what) const {
     peer.tell(kind, "");

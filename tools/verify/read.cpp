@@ -156,7 +156,7 @@ Outcome be_read(const Rig& rig) {
   };
   write_version();
   const auto next = [&](const std::string&) { write_version(); };
-  serve(context, "read", "the end of READs", next, [&] {
+  serve(context.peer, context.watch, "read", "the end of READs", next, [&] {
     write_counts();
     rig.prod();
     return false;

@@ -25,6 +25,15 @@ TEST(VerifyResult, what_is_no_outcome_is_none) {
   }
 }
 
+/// A soak runs into the same in each of its turns.
+TEST(VerifyResult, what_could_not_be_checked_is_said_once) {
+  std::vector<std::string> notes;
+  for (const char* text : {"b", "a", "b", "a", "b"}) {
+    note_once(notes, text);
+  }
+  EXPECT_EQ(notes, (std::vector<std::string>{"b", "a"}));
+}
+
 TEST(VerifyResult, facts_come_back) {
   const pair::EndFacts facts{"client", "rdma_en2", "/lib/with blanks.so", 40};
   EXPECT_EQ(pair::value_in<pair::EndFacts>(to_line(facts)), facts);

@@ -29,19 +29,25 @@ Rig::~Rig() { (void)take_down(false); }
 
 void Rig::lay_out() {
   const size_t lanes = step().queue_pairs;
-  const size_t slot_bytes = std::max<uint64_t>(step().most_bytes, 8);
-  send_stride_ = whole_lines(slot_bytes);
-  receive_stride_ = whole_lines(header_bytes() + slot_bytes) + 2 * kGuardBytes;
-  receive_offset_ = send_stride_ * shape_.sends * lanes;
-  area_offset_ =
-      pair::Region::rounded_up(receive_offset_ + receive_stride_ * shape_.receives * lanes, pair::Region::kPageBytes);
+  size_t at = 0;
+  for (uint32_t index = 0; index < lanes; ++index) {
+    Place& place = places_.emplace_back();
+    place.most_bytes = sizes_of(step(), index).most;
+    const size_t slot_bytes = std::max<uint64_t>(place.most_bytes, 8);
+    place.send_offset = at;
+    place.send_stride = whole_lines(slot_bytes);
+    at += place.send_stride * shape_.sends;
+    place.receive_offset = at;
+    place.receive_stride = whole_lines(header_bytes() + slot_bytes) + 2 * kGuardBytes;
+    at += place.receive_stride * shape_.receives;
+  }
+  area_offset_ = pair::Region::rounded_up(at, pair::Region::kPageBytes);
   area_stride_ = whole_lines(shape_.area_bytes) + (shape_.area_bytes == 0 ? 0 : 2 * kGuardBytes);
   constexpr size_t kMostRigBytes = size_t{4} << 30U;
   memory_ = pair::Region(context_.device, area_offset_ + area_stride_ * lanes + kLineBytes, shape_.access,
                          "--max, -t, -r or -q", kMostRigBytes);
   fill({memory_.data() + area_offset_, area_stride_ * lanes}, 0, mixed(step().seed));
   for (uint32_t index = 0; index < lanes; ++index) {
-    most_bytes_.push_back(sizes_of(step(), index).most);
     for (uint32_t slot = 0; slot < shape_.receives; ++slot) {
       prepare(index, slot);
     }
@@ -60,7 +66,7 @@ void Rig::make_queues() {
     pair::QueuePairPlan plan{step().transport, send_cq(), receive_cq()};
     plan.send_depth = within(shape_.sends, context_.device.limits().max_qp_wr);
     plan.receive_depth = within(shape_.receives, context_.device.limits().max_qp_wr);
-    plan.message_bytes = most_bytes_[index];
+    plan.message_bytes = places_[index].most_bytes;
     plan.remote_access = shape_.access;
     queue_pairs_.emplace_back(context_.device, plan);
   }
@@ -95,7 +101,7 @@ void Rig::connect() {
     throw ProbeFailure(fmt::format("{} takes not even one receive of {} bytes: give a smaller --max",
                                    context_.device.name(), step().most_bytes));
   }
-  their_receives_ = pair::exchange(context_.peer, "connected", receives_, "its queue pairs to be connected");
+  their_receives_ = pair::exchange(context_.peer, "connected", receives_, "its posted receives");
 }
 
 std::string Rig::name(uint32_t queue_pair) const {
@@ -109,21 +115,22 @@ uint64_t Rig::pattern(uint32_t queue_pair, uint64_t index) const {
 }
 
 std::span<std::byte> Rig::whole(uint32_t queue_pair, uint64_t index) const {
-  const uint64_t place = uint64_t{queue_pair} * shape_.receives + index;
-  return {memory_.data() + receive_offset_ + receive_stride_ * place, receive_stride_};
+  const Place& place = places_[queue_pair];
+  return {memory_.data() + place.receive_offset + place.receive_stride * index, place.receive_stride};
 }
 
 std::span<std::byte> Rig::buffer(uint32_t queue_pair, uint64_t index) const {
-  return whole(queue_pair, index).subspan(kGuardBytes, header_bytes() + std::max<uint64_t>(most_bytes_[queue_pair], 1));
+  return whole(queue_pair, index)
+      .subspan(kGuardBytes, header_bytes() + std::max<uint64_t>(places_[queue_pair].most_bytes, 1));
 }
 
 std::span<std::byte> Rig::send_slot(uint32_t queue_pair, uint64_t index) const {
-  const uint64_t place = uint64_t{queue_pair} * shape_.sends + index;
-  return {memory_.data() + send_stride_ * place, most_bytes_[queue_pair]};
+  const Place& place = places_[queue_pair];
+  return {memory_.data() + place.send_offset + place.send_stride * index, place.most_bytes};
 }
 
 std::span<std::byte> Rig::receive_slot(uint32_t queue_pair, uint64_t index) const {
-  return whole(queue_pair, index).subspan(kGuardBytes + header_bytes(), most_bytes_[queue_pair]);
+  return whole(queue_pair, index).subspan(kGuardBytes + header_bytes(), places_[queue_pair].most_bytes);
 }
 
 std::span<std::byte> Rig::area(uint32_t queue_pair) const {

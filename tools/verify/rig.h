@@ -113,12 +113,16 @@ class Rig {
   uint32_t receives_ = 0;
   uint32_t their_receives_ = 0;
   pair::Offer theirs_;
-  std::vector<uint64_t> most_bytes_;  // of a message, of each queue pair
-  // Of one slot, or area, from the begin of it to that of the next; and where in the memory the others begin after the
-  // send slots.
-  size_t send_stride_ = 0;
-  size_t receive_stride_ = 0;
-  size_t receive_offset_ = 0;
+  /// Where the slots of a queue pair lie in the memory: as large as its own messages, which differ where frames count.
+  struct Place {
+    uint64_t most_bytes = 0;  // of a message
+    size_t send_offset = 0;
+    size_t send_stride = 0;  // from the begin of a slot to that of the next
+    size_t receive_offset = 0;
+    size_t receive_stride = 0;
+  };
+  std::vector<Place> places_;  // of each queue pair
+  // Behind all slots.
   size_t area_offset_ = 0;
   size_t area_stride_ = 0;
   pair::Region memory_;

@@ -132,16 +132,21 @@ class Initiator {
 };
 
 /// The target's part: until the initiator tells "end" as `kind`, take(text) is called with what it tells, and meanwhile
-/// other(), which returns whether it found something. `what`: the awaited, for messages.
+/// other(), which returns whether it found something. The peer is looked at only once that has found nothing more: what
+/// came before a text of the peer's is judged before it. `what`: the awaited, for messages.
 template <class Take, class Other>
-void serve(const Context& context, const char* kind, const char* what, const Take& take, const Other& other) {
+void serve(pair::Peer& peer, Watch& watch, const char* kind, const char* what, const Take& take, const Other& other) {
   while (true) {
-    const std::optional<std::string> text = context.peer.look(kind, what);
-    if (!text) {
-      context.watch.turn(other(), what);
+    if (other()) {
+      watch.moved();
       continue;
     }
-    context.watch.moved();
+    const std::optional<std::string> text = peer.look(kind, what);
+    if (!text) {
+      watch.idle(what);
+      continue;
+    }
+    watch.moved();
     if (*text == "end") {
       return;
     }

@@ -1,7 +1,14 @@
 #include "verify/under_way.h"
 
+#include <sys/socket.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
 
 namespace ringbolt::tools::verify {
 namespace {
@@ -68,6 +75,38 @@ TEST(UnderWay, any_id_is_safe) {
     EXPECT_EQ(all.complete(id), 0U);
   }
   EXPECT_EQ(all.tally.count(Kind::kUnasked), 5U);
+}
+
+/// The peer has told all before this end looks for the first time, while a receive queue still holds something.
+TEST(Serve, judges_what_came_before_the_peers_words_first) {
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  const base::UniqueFd ours(fds[0]);
+  const base::UniqueFd theirs(fds[1]);
+  constexpr uint64_t kPatienceNs = 20'000'000'000;
+  pair::Peer initiator(pair::Channel(theirs.get(), theirs.get()), "target", kPatienceNs);
+  initiator.tell("written", "a round");
+  initiator.tell("written", "end");
+  pair::Peer peer(pair::Channel(ours.get(), ours.get()), "initiator", kPatienceNs);
+  Progress progress(Progress::Style::kNone);
+  Watch watch(peer, progress, kPatienceNs);
+  std::vector<std::string> seen;
+  int left = 2;  // completions
+  serve(
+      peer, watch, "written", "the next WRITEs",
+      [&](const std::string& text) {
+        seen.push_back(text);
+        left = 1;  // the last of that round was done twice
+      },
+      [&] {
+        if (left == 0) {
+          return false;
+        }
+        --left;
+        seen.emplace_back("completion");
+        return true;
+      });
+  EXPECT_EQ(seen, (std::vector<std::string>{"completion", "completion", "a round", "completion"}));
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ class Session {
     verbs_ = pair::open_verbs(request_.library);
     device_.emplace(*verbs_, request_.device, request_.choice);
     both_ = common(abilities_of(*device_),
-                   pair::exchange(peer_, "abilities", abilities_of(*device_), "what its device can do"));
+                   pair::exchange(peer_, "abilities", abilities_of(*device_), "its device's abilities"));
     const pair::EndFacts mine{pair::end_name(is_client_), device_->name(), request_.library, device_->port_rate_gbps()};
     const pair::EndFacts theirs = pair::exchange(peer_, "facts", mine, "its device's name");
     result_.ends = is_client_ ? std::vector{mine, theirs} : std::vector{theirs, mine};
@@ -246,7 +246,7 @@ class Session {
     const auto trial = std::ranges::find(kTrials, step.mode, &Trial::mode);
     const Outcome mine = trial->run(context);
     watch_.set_errors(result_.tally.total());
-    const Outcome theirs = pair::exchange(peer_, "outcome", mine, "what it has found out");
+    const Outcome theirs = pair::exchange(peer_, "outcome", mine, "its outcome of the step");
     for (const std::string& refusal : {mine.refusal, theirs.refusal}) {
       if (!refusal.empty()) {
         result_.refusal = request_.wish.mode ? refusal : "";
@@ -258,11 +258,7 @@ class Session {
     epoch_ += 1 + static_cast<uint32_t>(std::max(mine.rounds, theirs.rounds));
   }
 
-  void note(const std::string& text) {
-    if (std::find(result_.not_checked.begin(), result_.not_checked.end(), text) == result_.not_checked.end()) {
-      result_.not_checked.push_back(text);
-    }
-  }
+  void note(const std::string& text) { note_once(result_.not_checked, text); }
 
   /// The server tells what it has found, and gets the whole.
   void share() {
@@ -271,7 +267,7 @@ class Session {
       pair::tell_value(peer_, "findings", result_.tally);
       result_ = pair::await_value<Result>(peer_, "result", "the result");
     } else {
-      result_.tally.add(pair::await_value<Tally>(peer_, "findings", "what it has found"));
+      result_.tally.add(pair::await_value<Tally>(peer_, "findings", "its findings"));
       take_times();
       result_.interruption = is_stopped() ? "it was interrupted; what was done until then is in the table" : "";
       pair::tell_value(peer_, "result", result_);
@@ -296,7 +292,7 @@ class Session {
       // It is gone.
     }
     try {
-      if (const auto findings = peer_.look("findings", "what it has found")) {
+      if (const auto findings = peer_.look("findings", "its findings")) {
         if (const std::optional<Tally> theirs = pair::value_in<Tally>(*findings)) {
           result_.tally.add(*theirs);
         }

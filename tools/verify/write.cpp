@@ -66,6 +66,14 @@ class WriteTarget {
     return count != 0;
   }
 
+  /// Takes all that has come until here: also what came after the end was told, as a WRITE that was done twice.
+  /// Bounded, since taken receives are posted again.
+  void drain() {
+    uint64_t left = uint64_t{rig_.receives()} * rig_.queue_pairs() + 1;
+    while (left-- != 0 && poll()) {
+    }
+  }
+
   /// After the initiator's completions of a round. Waits a moment where a completion proves nothing. Returns false if
   /// nothing of it has arrived.
   bool check_round(const Writes& round) {
@@ -355,8 +363,7 @@ class Writer : public Initiator {
       }
       if (is_immediate && is_refusal(error)) {
         has_immediates_ = false;
-        context_.notes.push_back(
-            fmt::format("WRITE with immediate: the device refuses it ({})", base::reason_of(error)));
+        context_.note(fmt::format("WRITE with immediate: the device refuses it ({})", base::reason_of(error)));
       } else if (batch_.posted(index) == 0 && is_refusal(error)) {
         outcome_.refusal = fmt::format("WRITE: {} refuses it ({}): use messages, and let the receiver place the data",
                                        context_.device.name(), base::reason_of(error));
@@ -415,7 +422,8 @@ Outcome be_written(const Rig& rig) {
     }
     context.peer.tell("checked", target.check_round(*round) ? "something" : "nothing");
   };
-  serve(context, "written", "the next WRITEs", check, [&] { return target.poll(); });
+  serve(context.peer, context.watch, "written", "the next WRITEs", check, [&] { return target.poll(); });
+  target.drain();
   const Outcome outcome = target.judge();
   context.peer.tell("checked", "");
   return outcome;
