@@ -147,6 +147,7 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
       begin(entry, *wr, may_begin);
     }
     commit(entry);
+    // done may move on outside of complete(), and without the completion queue's lock, since nothing is told.
     // Complete at once, with nothing before it that is not, and nobody to be told: over before anybody looks.
     if (entry.phase == SendPhase::finished && !entry.is_signaled &&
         sends.done.load(std::memory_order_relaxed) == tail) {
@@ -167,6 +168,7 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
   if (error != 0) [[unlikely]] {
     explain_refusal(error, wr);
   }
+  // `wr` is the first that was not taken: append_list() moves it on.
   if (error > 0 && bad != nullptr) {  // a negated number comes from a driver that leaves the pointer alone
     *bad = wr;
   }
@@ -365,6 +367,7 @@ std::optional<ibv_wc_status> SendQueue::outcome(uint32_t index) {
     }
     QueuePairTransport* const known = transport();
     const ibv_qp_state state = core_.state();
+    // What nobody can say anything of any more is flushed: whether it has arrived its program can't know either.
     if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
       if (known != nullptr) {
         known->flush();
@@ -419,6 +422,7 @@ void SendQueue::complete(CompletionQueue& cq) {
       retire(done, *status);
     }
   }
+  // ReceiveQueue::flush() announces the event, once both queues are empty.
   if (core_.owes_fatal.load(std::memory_order_relaxed) && core_.sends.unfinished() == 0) [[unlikely]] {
     core_.queues.receive->mark_receiver(core_.receive_place);
     core_.process.request_service(*core_.queues.receive);  // which may not be polled any more
