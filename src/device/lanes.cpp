@@ -25,9 +25,11 @@ namespace {
 
 // Offers that came before their receiver was ready for them; more than any real program leaves waiting.
 constexpr size_t kMaxStoredOffers = 64;
+// Each has a lane to us, of link::kLaneBytes of address space.
 constexpr size_t kMaxDatagramPeers = 4096;
 constexpr size_t kLeastDatagramPeers = 64;  // below it nobody looks for those that are gone
 
+/// Tells offers apart; it keeps nobody out, so that a pseudorandom one will do.
 uint64_t fresh_nonce() {
   static thread_local std::mt19937_64 engine = [] {
     std::random_device device;
@@ -121,6 +123,7 @@ void Lanes::offer(Connection& connection) {
     }
     connection.remote->peer().send(offer, std::span(files).first(count));
   }
+  // It is mapped, and the peer has its own copy by the message.
   connection.receive_segment.close_descriptor();
 }
 
@@ -190,6 +193,7 @@ void Lanes::end_accesses() {
   }
   // A peer announces its copy, then looks whether the lane is closed: one of the two sees the other.
   base::heavy_fence();
+  // Spins: a copy takes microseconds, unless the peer is stopped in the middle of it.
   const uint64_t deadline = base::now_ns() + kAccessDrainNs;
   while (remote != nullptr && !remote->peer().is_gone() && connection.receiver.announced_key() != 0 &&
          base::now_ns() < deadline) {

@@ -34,6 +34,7 @@
 namespace ringbolt::device {
 namespace {
 
+// So that one who polls gets back to his completions: with GRO each may be 64 KiB of packets.
 constexpr size_t kDatagramsAtOnce = 32;
 // How long the service thread stays away while somebody polls: longer and longer.
 constexpr uint64_t kFirstAbsenceNs = 20'000;
@@ -104,6 +105,7 @@ class Unattended {
   }
 
  private:
+  // They stay as long as the caller's reading: who destroys a completion queue has destroyed its queue pairs before.
   std::array<CompletionQueue*, 4> queues_;
   uint32_t count_ = 0;
   bool has_more_ = false;
@@ -199,6 +201,7 @@ void Network::look_soon() {
 }
 
 Network::Look Network::receive(uint64_t now_ns, bool is_on_service_thread) {
+  // Before anything is found, and until all that was found has been attended to.
   const QueuePairTable::Reading reading(process_.packet_targets());
   Unattended unattended;
   Look look;
@@ -249,6 +252,7 @@ void Network::send_late() {
 void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread,
                    Unattended& unattended) {
   const auto drop = [&](Drop why) { drops_.count(arrived.interface_index, why); };
+  // Nothing is answered to what is dropped here: its sender need not be the one that it names.
   // A stream's frames have checksums of their own.
   if (!is_stream(arrived.interface_index) && !wire::check_icrc(arrived.flow, arrived.packet, arrived.segment)) {
     return drop(Drop::bad_checksum);
