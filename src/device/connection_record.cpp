@@ -22,7 +22,7 @@ namespace {
 struct ConnectionRecordAt {
   static constexpr size_t magic = 0, network = 8, end = kRecordEntryBytes;  // the first place is the header's
 };
-constexpr uint64_t kWillMagic = 0x5242'7769'6c6c'0001;  // "RBconn", version 1
+constexpr uint64_t kWillMagic = 0x5242'7769'6c6c'0001;  // "RBwill", version 1
 
 struct RecordEntryAt {
   static constexpr size_t local_id = 0, remote_id = 4, remote_qpn = 8, flow_label = 12, local = 16, remote = 32,

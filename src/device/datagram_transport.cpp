@@ -21,6 +21,7 @@
 namespace ringbolt::device {
 namespace {
 
+// So that packets do not starve those of the host's lanes.
 constexpr int kMaxDatagramsAtOnce = 256;
 // A datagram waits so long for room in its lane; and for the lane itself, which the peer's service thread offers, as
 // long as it may be off its core. Then it is lost, as datagrams may be. Nobody there is said at once
@@ -28,6 +29,7 @@ constexpr int kMaxDatagramsAtOnce = 256;
 constexpr uint64_t kPatienceNs = 100'000'000;
 constexpr uint64_t kFirstPatienceNs = 2'000'000'000;
 constexpr uint32_t kMostInlineBytes = link::kInlineBytes - sizeof(link::DatagramFields);
+// What senders set as a rule: the socket does not tell how many hops were left.
 constexpr uint8_t kHopLimit = 64;
 constexpr uint8_t kUdpProtocol = 17;
 constexpr size_t kUdpHeaderBytes = 8;

@@ -148,6 +148,7 @@ bool LaneResponder::take_chunk(ReceiveQueue& queue, CompletionQueue& cq, const l
   CurrentReceive& current = queue.current();
   const bool is_first = (header.flags & link::kSlotFirst) != 0;
   const bool is_inline = header.length <= link::kInlineBytes;
+  // A slot that found no receive is looked at again: its message has begun only once there was one.
   if (is_first && current.received == 0 &&
       !begin(queue, cq, is_inline ? header.length : lane.fields<link::SendFields>().total)) {
     return false;
@@ -249,6 +250,7 @@ bool LaneResponder::take_private(ReceiveQueue& queue, CompletionQueue& cq, const
   }
   link::CopyOutcome outcome{};
   if (queue.quirks() == nullptr) [[likely]] {
+    // `begin` has seen that the receive holds as many bytes as the peer says.
     outcome = pull(fields, queue.current().pieces.first(fields.total).span());
   } else {
     std::vector<std::byte> bytes(fields.total);

@@ -17,6 +17,7 @@ namespace {
 
 // Long messages go through the lane in chunks, so that both sides copy at the same time: short ones while the message
 // is short, since the last chunk is copied by the receiver alone (docs/performance.md).
+// In bytes, all four. Measured: docs/performance.md.
 constexpr uint32_t kShortMessageBytes = 128U << 10U;
 constexpr uint32_t kShortChunkBytes = 8U << 10U;
 constexpr uint32_t kLongChunkBytes = 16U << 10U;
@@ -31,6 +32,7 @@ bool LaneRequester::finish(SendEntry& entry) {
   return true;
 }
 
+/// Relaxed: who misses that the peer is gone writes into memory that nobody reads.
 /// Nothing stands between us and the peer, and nobody asks what passes.
 inline bool LaneRequester::is_plain() const {
   return connection_.peer_state.load(std::memory_order_relaxed) == PeerState::present && connection_.sender &&
@@ -177,6 +179,7 @@ bool LaneRequester::is_to_be_pulled(const SendRequest& request, const SendEntry&
 
 bool LaneRequester::send_chunks(const SendRequest& request, unsigned last_flags, const Pieces& pieces,
                                 SendEntry& entry) {
+  // Only the first chunk carries it, and only where the receiver compares the ways.
   const uint64_t begun_ns = request.length >= SendWays::kLeastBytes && entry.moved == 0 ? base::now_ns() : 0;
   const uint32_t chunk_limit = request.length <= kShortMessageBytes ? kShortChunkBytes : kLongChunkBytes;
   while (entry.moved < request.length) {

@@ -23,9 +23,12 @@ namespace {
 
 // The slot of a process stands in the upper bits of the communication ids that it gives out.
 constexpr unsigned kIdSlotShift = 22;
+// What a full socket (net.unix.max_dgram_qlen) has to wait is kept so long, and so much of it. The connection manager
+// repeats what got lost.
 constexpr uint64_t kUnsentPatienceNs = 2'000'000'000;
 constexpr size_t kMaxUnsent = 8192;
 constexpr size_t kMaxHeld = 1024;
+// A request for a service whose listener has just gone is tried again after this.
 constexpr uint64_t kHeldPauseNs = 5'000'000;
 constexpr size_t kMaxNotices = 65536;
 

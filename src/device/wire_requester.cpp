@@ -25,6 +25,7 @@ constexpr int kMaxAnswersAtOnce = 256;
 // further apart. A stranger hears a few of them.
 constexpr uint32_t kMaxGreetingsToStrangers = 6;
 constexpr uint32_t kMostPauses = 5;
+// Each pause is four times the one before it, up to 2 ms * 4^5, some 2 s.
 constexpr uint64_t kFirstGreetingPauseNs = 2'000'000;
 
 // A stream loses nothing and holds its sender up by itself: a queue on the way is no reason to send less, and two rails
@@ -171,6 +172,7 @@ void WireRequester::start(uint32_t slots) {
     requester.queue_depth = slots;
     requester.timeout_code = attributes.timeout;
     requester.retry_count = attributes.retry_cnt;
+    // For all tries together, of which there are retry_cnt + 1.
     const uint64_t least_ns = core_.port->is_overlay ? kOverlayPatienceNs : kLeastTimeoutNs;
     requester.least_timeout_ns = least_ns / (attributes.retry_cnt + 1ULL);
     requester.rnr_retry = attributes.rnr_retry;
@@ -273,6 +275,7 @@ bool WireRequester::send() {
   const bool is_out = output_.send();
   const uint64_t timers = core_.state() != IBV_QPS_ERR ? timers_ns() : UINT64_MAX;
   const uint64_t deadline = is_out ? timers : 0;
+  // Before watch_until(), whose fence makes it visible to the look that it asks for.
   deadline_ns_.store(deadline, std::memory_order_relaxed);
   // What may get lost on a network is repeated whether the program polls or not.
   if (deadline != UINT64_MAX) {
@@ -304,6 +307,7 @@ bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns, WireRespond
   if (output_.has_unsent() && !send()) [[unlikely]] {
     return false;  // meanwhile the engine may think of something better
   }
+  // The peer has shown that it is one of ours. At both ends of a stream there are none but ours.
   if (path_.is_at_stream || inboxes_.seal.peer_token() != 0) {
     enable_extras();
   }

@@ -19,6 +19,7 @@
 namespace ringbolt::device {
 namespace {
 
+// So that one busy peer does not starve the others of a completion queue.
 constexpr int kMaxRequestsAtOnce = 256;
 
 uint32_t flags_of(transport::Access access) {
@@ -244,6 +245,7 @@ void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
       }
     }
   }
+  // What is left was rung for already, and the program may go to sleep on what it has got.
   if (taken == kMaxRequestsAtOnce && cq.is_armed()) {
     core_.process.request_service(cq);
   }
