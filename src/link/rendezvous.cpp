@@ -93,6 +93,7 @@ class SlotRendezvous final : public Rendezvous {
   PeerTable table_;
   const Greeting greeting_;
   PeerLines lines_;
+  // Held over a connect() and what goes with it: about kConnectPatienceMs at most.
   base::Mutex connecting_;  // one connect() at a time, so that a slot gets one peer
   std::atomic<State> state_{State::open};
 };

@@ -22,6 +22,7 @@ namespace {
 constexpr uint64_t kJoinPatienceMs = 5000;
 constexpr uint64_t kLeavePatienceMs = 500;
 constexpr uint64_t kRetryMs = 5;
+// Strays come in floods, and one report puts them right.
 constexpr uint64_t kReportIntervalNs = 10'000'000;
 constexpr int kLooks = 3;
 constexpr std::array<UdpFamily, 2> kFamilies{UdpFamily::ipv4, UdpFamily::ipv6};
@@ -122,10 +123,11 @@ int UdpGroup::attach(const UdpOrderFile& file, bool is_leaving) const {
         choices.push_back({members[place].slot, static_cast<uint32_t>(place)});
       }
     }
+    // Attached to one socket it holds for all of the group (SO_ATTACH_REUSEPORT_CBPF in socket(7)).
     const auto program = udp_selector(choices, static_cast<uint32_t>(members.size()), options_.slot_shift);
     const int error = attach_udp_selector(sockets_[family].get(), program);
-    // Where there are no selectors (QEMU 7.2 has none) the kernel spreads packets over the sockets, and each member passes
-    // on what is not its own.
+    // Where there are no selectors (QEMU 7.2 has none) the kernel spreads packets over the sockets, and each member
+    // passes on what is not its own.
     if (error != 0 && error != ENOPROTOOPT) {
       return error;
     }

@@ -168,6 +168,7 @@ bool UdpEndpoint::read_source(size_t source) {
 
 bool UdpEndpoint::read_socket(size_t family) {
   // An error that ICMP left behind is reported once and takes the place of a datagram.
+  // So that peers that refuse everything (ICMP) do not keep a receiver in here.
   constexpr int kMaxErrors = 16;
   for (int i = 0; i < kMaxErrors; ++i) {
     Control control;
@@ -262,6 +263,7 @@ size_t UdpEndpoint::divert(size_t offset) {
     count_alone(tally_.dropped_strangers, packets);
     return bytes;
   }
+  // A forwarded packet is never passed on again: two processes that disagree would send it to and fro.
   // Tried for any slot: one that joined while we were stopped is not known to us yet.
   switch (forwarder_->pass_on(slot, datagram_, offset, bytes)) {
     case UdpForwarder::PassedOn::yes:
