@@ -10,6 +10,8 @@ namespace ringbolt::transport {
 namespace {
 
 // A packet may be overtaken by this many later ones before it counts as lost.
+// Much as TCP's three duplicate acknowledgements (RFC 5681, 3.2), but counted in transmissions, so that a repetition
+// that gets lost is noticed, too.
 constexpr int32_t kReorderPackets = 3;
 
 }  // namespace

@@ -10,12 +10,15 @@
 namespace ringbolt::transport {
 namespace {
 
+// 4.096 us times 2 to the power of the code (9.7.6.1.3).
 constexpr uint64_t kTimeoutUnitNs = 4096;
 // At least this often somebody is asked to acknowledge, whatever the window: an ACK frees that many operations at once.
 constexpr uint32_t kMostUnaskedPackets = 32;
 // What others have under way at most (rdma_rxe), and so are sized for. A loss costs go-back-N all of it.
 constexpr uint32_t kStrangerWindowPackets = 128;
+// Parts of a window that a READ is asked for in, see send_new().
 constexpr uint32_t kReadPiecesPerWindow = 4;
+// After so long the queues on the way are somebody else's: see Congestion::on_idle().
 constexpr uint64_t kIdleNs = 100'000'000;
 
 uint64_t timeout_ns(const RequesterAttributes& attributes) {
