@@ -53,6 +53,7 @@ std::span<std::byte> Engine::set_slot_aside() {
   if (aside_) {
     slots_.free(aside_->id);
   }
+  // There is one: run_low() says so of half of each row, which is more than is kept for words.
   aside_ = slots_.take(last_in_place_bytes_, kSlotsForWords);
   is_owning_.store(true, std::memory_order_relaxed);
   return {aside_->bytes - kHeaderBytes, kHeaderBytes + last_in_place_bytes_};
@@ -67,6 +68,8 @@ void Engine::own(std::span<std::byte> slot) {
 }
 
 void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const {
+  // Where none is open the path is empty: it waits in the queue of a rank without cables, until set_cable_up() clears
+  // that.
   if (!paths_.is_open(wanted, header.destination)) {
     wanted = paths_.via(header.destination);
   }

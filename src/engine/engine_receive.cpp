@@ -10,6 +10,7 @@
 namespace ringbolt::engine {
 namespace {
 
+// Both bits are those of RequestId::from_cable, which a receive leaves 0.
 // A receipt's id: the wr_id of a receive, or with the highest bit that of a block of memory. With the next one the
 // message lies elsewhere.
 constexpr uint64_t kIsBlock = uint64_t{1} << 63;
