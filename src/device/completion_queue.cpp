@@ -130,6 +130,7 @@ int CompletionQueue::judge_poll() noexcept try {
   return 0;
 }
 
+/// What lies here comes first, and alone: completions keep their order.
 int CompletionQueue::collect(int count, ibv_wc* wc) {
   if (is_halted()) [[unlikely]] {
     return 0;
@@ -282,6 +283,7 @@ int CompletionQueue::resize(uint32_t cqe) {
 Remains CompletionQueue::serve(uint64_t now_ns) {
   const base::LockGuard guard(lock);
   // On a network the service thread gets on with things while the program polls, too: then it waits for room.
+  // `is_served_` lets it overflow the queue, as a card would.
   is_in_service_ = true;
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
   progress();

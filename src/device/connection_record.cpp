@@ -31,6 +31,7 @@ struct RecordEntryAt {
 static_assert(RecordEntryAt::end <= kRecordEntryBytes);
 
 constexpr std::string_view kSuffix = ".connections";
+// A million connections: what is longer was not written by us.
 constexpr size_t kMaxWillBytes = size_t{64} << 20;
 constexpr uint32_t kLastQpn = 0xffffff;
 constexpr uint32_t kLastFlowLabel = 0xfffff;

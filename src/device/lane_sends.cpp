@@ -27,6 +27,7 @@ constexpr uint32_t kLeastSharedBytes = 2U << 10U;
 }  // namespace
 
 bool LaneRequester::finish(SendEntry& entry) {
+  // Without a lane it is UC's, lost, and complete.
   entry.end_slot = connection_.sender ? connection_.sender->published() : 0;
   entry.phase = SendPhase::sent;
   return true;
@@ -139,6 +140,7 @@ bool LaneRequester::send(SendQueue& queue, SendEntry& entry, const SendRequest& 
     const link::PrivateFields fields{piece.addr, base::now_ns(), piece.lkey, request.length};
     std::memcpy(lane.next_slot().body, &fields, sizeof fields);
     connection_.publish(link::SlotKind::send_private, link::kSlotFirst | last_flags, 0, request.immediate);
+    // So far the memory is the peer's to read: the process must not end before (is_being_read).
     pulled_end_ = lane.published();
   } else if (!send_chunks(request, last_flags, pieces, entry)) {
     return false;
@@ -221,6 +223,7 @@ bool LaneRequester::is_complete(SendQueue& queue, SendEntry& entry, const SendRe
 /// What ends the first send that is not complete.
 ibv_wc_status LaneRequester::refusal() const {
   const link::Refusal refusal = connection_.sender ? connection_.sender->refusal() : link::Refusal::none;
+  // UC hears of one refusal only, see link::Refusal.
   if (core_.type != IBV_QPT_RC) {
     return refusal == link::Refusal::memory ? IBV_WC_REM_OP_ERR : IBV_WC_SUCCESS;
   }

@@ -108,7 +108,7 @@ void LaneTransport::check_timers(SendQueue& queue, uint64_t now_ns) {
     return;
   }
   const SendGuard guard(core_.locks, base::kAdoptLock);
-  // Some callers read their clock before another one did.
+  // Some callers read their clock before another one did: a difference of unsigned numbers would be huge then.
   if (now_ns < connection_.progress_since_ns || look_for_progress(now_ns)) {
     return;
   }

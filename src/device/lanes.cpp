@@ -65,6 +65,7 @@ base::Result<Connection*> Lanes::connect() {
   offer(connection);
   const base::LockGuard guard(offers_lock_);
   if (const auto stored = offers_.find(connection.remote_qpn); stored != offers_.end()) {
+    // The peer was there first.
     if (!is_useless(core_.type, stored->second.offered.lane)) {
       connection.remote = stored->second.remote;
       attach(connection, stored->second.offer, std::move(stored->second.offered));
@@ -102,6 +103,7 @@ void Lanes::offer(Connection& connection) {
     offer.qp_type = core_.type;
     offer.pd_key = core_.pd.key;
     offer.nonce = connection.own_nonce;
+    // UD has no address of its own: any GID of the port tells the peer who it is.
     offer.source_gid = address_of(core_.type == IBV_QPT_UD ? port.known_gids.front() : port.addresses()->shown[index]);
     offer.target_gid = connection.remote_gid;
     const CompletionQueue& receives = *core_.queues.receive;
@@ -143,6 +145,7 @@ void Lanes::adopt(std::unique_ptr<Connection> connection) {
 
 /// There is a lane.
 void Lanes::attach(Connection& connection, const link::Offer& offer, Offered offered) {
+  // A peer that was reset and connected again offers anew: what was known of its lane before counts no longer.
   connection.sender.reset();
   connection.send_segment = std::move(*offered.lane);
   connection.receive_queue = std::move(offered.receive_queue);

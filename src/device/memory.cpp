@@ -128,6 +128,7 @@ base::Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomai
   if (const int error = check_access(access)) {
     return base::fail(error);
   }
+  // Sums that wrap: nothing behind this checks bounds again.
   if (address + length < address || iova + length < iova) {
     return base::fail(
         base::refused(EINVAL, kRegister, [&] { return why_memory_refused(std::max(address, iova), length, false); }));

@@ -42,6 +42,7 @@ constexpr uint64_t kLastAbsenceNs = 1'000'000;
 constexpr uint16_t kPkeyMask = 0x7fff;  // full and limited members differ in the top bit only
 
 /// A datagram to nobody. Connected queue pairs hear from their own timers that nobody answers.
+/// With RINGBOLT_EXPLAIN alone: a note is looked for among thousands.
 void explain_unknown(const PeerNotes& notes, const wire::PacketView& view, const wire::Flow& flow) {
   const uint32_t qpn = view.headers.bth.dest_qp;
   if (!wire::is_ud(view.headers.bth.opcode)) {
@@ -177,6 +178,7 @@ bool Network::take_address_news() {
   return has_news;
 }
 
+/// Level-triggered: who polls leaves packets there for a moment, which would wake the service thread again and again.
 void Network::watch_sockets(bool wanted) {
   if (is_watching_ != wanted) {
     is_watching_ = wanted;
@@ -261,6 +263,7 @@ void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, b
   if (!view) {
     return drop(Drop::unreadable);
   }
+  // There is only the default partition.
   if ((view->headers.bth.pkey & kPkeyMask) != kPkeyMask) {
     return drop(Drop::foreign_partition);
   }
@@ -366,6 +369,7 @@ int Network::send(const Port& port, const Mad& mad) {
   Lease batch(*this, port.netdev_index);
   const size_t header = wire::header_bytes(headers.bth.opcode);
   const auto place = batch.reserve(header + mad.bytes.size());
+  // A lease of one's own is empty, and a management datagram far shorter than a batch.
   RINGBOLT_ASSERT(!place.empty());
   wire::emit(headers, place);
   std::memcpy(place.data() + header, mad.bytes.data(), mad.bytes.size());

@@ -92,6 +92,7 @@ void SendQueue::store(uint32_t index, const SendRequest& request) {
   stored.pieces_count = request.length == 0 ? 0 : 1;
 }
 
+/// The caller has seen that there is room: the place may hold a send that is over.
 SendEntry& SendQueue::append(const ibv_send_wr& wr, uint32_t length) {
   SendEntry& entry = entries_[core_.sends.tail.load(std::memory_order_relaxed) & mask_];
   entry = {};
@@ -132,6 +133,7 @@ inline bool SendQueue::is_plain(const ibv_send_wr& wr) {
 }
 
 int SendQueue::append_list(ibv_send_wr*& wr) {
+  // In SQD and ERR requests are taken, and wait, or are flushed.
   const bool executes = core_.state() == IBV_QPS_RTS;
   SendProgress& sends = core_.sends;
   for (; wr != nullptr; wr = wr->next) {

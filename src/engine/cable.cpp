@@ -212,6 +212,7 @@ void Cable::hear_done(const RequestId& id) {
   }
 }
 
+/// The first reason stays.
 void Cable::fail(std::string why) {
   is_alive_ = false;
   if (!failure_.empty()) {

@@ -38,6 +38,7 @@ Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
 }
 
 Engine::~Engine() {
+  // Another thread may be in own() without the lock, for as long as it takes to write a few lines.
   while (is_owning_.load(std::memory_order_acquire)) {
     sched_yield();
   }
@@ -289,6 +290,7 @@ void Engine::tell_credits() {
   }
 }
 
+/// Without memory or a way it is tried again at the next tick, or asked for by the peer's repetition.
 void Engine::send_ack(uint32_t rank) {
   Flow& flow = flows_[rank];
   flow.n_to_acknowledge = 0;
@@ -360,6 +362,7 @@ bool Engine::try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& o
     return false;
   }
   if (take_turns) {  // one that has been idle does not catch up
+    // Start-time fairness among rails, as OutputQueue has it among ranks.
     neighbour.turn = std::max(neighbour.turn, best->turn);
     best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + header.length_bytes) / best->plan().rate;
   }

@@ -166,6 +166,7 @@ std::optional<Message> parse_hello(In in) {
   return hello;
 }
 
+// Indices are checked here; queue pair numbers and nonces by who knows queue pairs.
 std::optional<Message> parse_offer(In in) {
   Offer offer;
   offer.source_qpn = get<uint32_t>(in, OfferAt::source_qpn);

@@ -267,6 +267,7 @@ bool UdpBatch::send_singly(Flushed& flushed) {
   return true;
 }
 
+/// Counted by the endpoint, whose descriptor tells of room as long as somebody waits for it.
 void UdpBatch::wait_for(std::optional<size_t> family) {
   if (family == awaited_family_) {
     return;

@@ -24,6 +24,7 @@ constexpr uint64_t kLeavePatienceMs = 500;
 constexpr uint64_t kRetryMs = 5;
 // Strays come in floods, and one report puts them right.
 constexpr uint64_t kReportIntervalNs = 10'000'000;
+// At the list of sockets, before one that is missing in it counts as closed.
 constexpr int kLooks = 3;
 constexpr std::array<UdpFamily, 2> kFamilies{UdpFamily::ipv4, UdpFamily::ipv6};
 
@@ -183,6 +184,7 @@ bool UdpGroup::apply_proofs(UdpOrderFile& file) {
   return is_changed;
 }
 
+/// Whoever is in it is watched from here on; if our own place is a guess we ask the kernel.
 void UdpGroup::learn(const UdpOrderFile& file) {
   seen_ = file;
   std::vector<pid_t> others;
@@ -216,6 +218,7 @@ void UdpGroup::send_probes() {
       const Probe probe{htonl(kUdpProbeMagic), htonl(static_cast<uint32_t>(place)), seen_.generation, nonce_};
       const auto* address =
           family == 0 ? reinterpret_cast<const sockaddr*>(&v4) : reinterpret_cast<const sockaddr*>(&v6);
+      // One that gets lost leaves the guess: strays show it again.
       (void)!sendto(sockets_[family].get(), &probe, sizeof probe, MSG_DONTWAIT | MSG_NOSIGNAL, address,
                     family == 0 ? sizeof v4 : sizeof v6);
     }

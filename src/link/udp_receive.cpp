@@ -70,6 +70,7 @@ bool read_control(msghdr& header, UdpDatagram& datagram) {
 
 }  // namespace
 
+/// Which sources are looked at in this call: those that had something lately, or all.
 void UdpEndpoint::begin_turn(bool is_thorough) {
   due_ = 0;
   found_ = {};
@@ -131,6 +132,7 @@ bool UdpEndpoint::next_datagram() {
       continue;
     }
     note_found(source_);
+    // With no small one left it keeps the large one.
     if (datagram_.bytes <= UdpBufferPool::kSmallBytes) {
       if (UdpBufferRef small = pool_->take_small(); small.is_held()) {
         std::memcpy(small.get()->data(), spare_.get()->data(), datagram_.bytes);
@@ -202,6 +204,7 @@ bool UdpEndpoint::read_socket(size_t family) {
       count_alone(tally_.dropped_runts);
       continue;
     }
+    // Without the address that it came to its ICRC can't be checked.
     if (!read_control(header, datagram_) || (header.msg_flags & MSG_TRUNC) != 0) {
       count_alone(tally_.dropped_malformed);
       continue;

@@ -76,6 +76,7 @@ uint32_t RcRequester::window() const {
   return is_selective_ ? congestion_.window() : std::min(congestion_.window(), kStrangerWindowPackets);
 }
 
+/// Sent, and neither delivered nor lost: what the network may still hold.
 uint32_t RcRequester::in_flight() const {
   const auto span = static_cast<uint32_t>(next_ - oldest_);
   if (!delivered_.any() && !lost_.any()) {
@@ -91,6 +92,7 @@ bool RcRequester::next_packet(uint64_t now_ns, OutPacket& out) {
   return lost_.any() ? send_again(now_ns, out) : send_new(now_ns, out);
 }
 
+/// The oldest of what is lost, before anything new.
 bool RcRequester::send_again(uint64_t now_ns, OutPacket& out) {
   uint64_t first = lost_.find_set(oldest_, next_);
   RINGBOLT_ASSERT(first != next_);
@@ -202,6 +204,7 @@ void RcRequester::mark_sent(uint64_t now_ns, uint64_t from, uint32_t packets, ui
   ++counters_.packets;
 }
 
+/// Seldom enough that acknowledgements cost little, often enough that the window never runs dry for want of one.
 bool RcRequester::wants_ack(bool is_last, bool is_resent) {
   const uint32_t limit = window();
   const uint32_t interval = std::clamp(limit / 4, 1U, kMostUnaskedPackets);

@@ -58,7 +58,7 @@ class Seal {
   std::atomic<uint64_t> own_token_{0};
   std::atomic<uint64_t> peer_token_{0};
   /// Of answers, too: those that the peer's other half sent at that very moment are asked for again, or made up for by
-  /// the next; the one after which there is no next, a refusal, goes out twice (QueuePair::send_answers).
+  /// the next; the one after which there is no next, a refusal, goes out twice (WireResponder::send_answers).
   std::atomic<bool> is_required_{false};
 };
 
