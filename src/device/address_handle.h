@@ -9,6 +9,8 @@
 namespace ringbolt::device {
 
 /// Where a datagram goes. Programs hold a pointer to `c`, and hand it back in work requests.
+/// The program owns it from ibv_create_ah to ibv_destroy_ah, and nothing here keeps it longer than a post: requests
+/// copy what they need.
 struct AddressHandle {
   ibv_ah c{};
   std::array<uint8_t, 16> gid{};

@@ -13,6 +13,7 @@ namespace ringbolt::device {
 
 /// The asynchronous events of one context: a queue with a descriptor that is readable while it holds something.
 /// Its constructor throws base::Error. Thread-safe.
+/// Owned by its context. Its lock is a leaf, and push() may be called under any other: it makes one system call.
 class AsyncEvents {
  public:
   AsyncEvents() { queue_.reserve(kRoom); }

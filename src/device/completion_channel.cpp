@@ -80,11 +80,13 @@ void CompletionChannel::collect() {
     return;
   }
   std::atomic<uint64_t>& rung = table_.channel(index_).rung;
+  // A hint: the caller has taken a count off the descriptor by a system call, before which the bit was set.
   if (rung.load(std::memory_order_relaxed) == 0) {
     return;
   }
   const base::LockGuard guard(mutex_);
   for (uint64_t bits = rung.exchange(0, std::memory_order_seq_cst); bits != 0; bits &= bits - 1) {
+    // A bit stands for all places that are the same modulo 64: collect_ring() says which of them was meant.
     for (auto place = static_cast<size_t>(std::countr_zero(bits)); place < users_.size(); place += 64) {
       // Alive: who destroys it removes it here first, and this lock is held.
       const auto user = users_[place].lock();

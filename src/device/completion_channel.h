@@ -58,6 +58,8 @@ struct Waiters {
 /// Where armed completion queues announce themselves: a queue with a descriptor that is readable while it holds
 /// something. One announcement per arming, by who completes something here, or by a peer, who writes to the descriptor
 /// himself (link/peer_queue.h). Thread-safe.
+/// Owns its descriptor, which offers hand to peers: theirs are copies, and outlive it. Its lock is a leaf, and is taken
+/// under those of completion queues. Completion queues must retire() before it ends.
 class CompletionChannel {
  public:
   /// `table` must outlive it. Throws base::Error.
@@ -68,6 +70,7 @@ class CompletionChannel {
 
   /// Of its own life: a queue may ask after the channel is gone.
   const std::shared_ptr<Waiters>& waiters() const { return waiters_; }
+  /// Of an eventfd that counts as a semaphore; programs may make it non-blocking.
   int descriptor() const { return count_.descriptor(); }
   /// No other channel of this process has had it, or will have: by it peers tell channels from one another. Not 0.
   uint32_t number() const { return number_; }
@@ -84,15 +87,19 @@ class CompletionChannel {
   /// an arming, and calls this before; at that, the one of the arming before may have to be announced as well. Throws
   /// std::bad_alloc.
   void make_room();
+  /// Only with the room that make_room() has made, so that it needs no memory. At most one system call.
   void push(CompletionQueue* queue) noexcept;
   /// The same for a queue that a peer has rung for, or is about to: the count is the peer's.
   void push_uncounted(CompletionQueue* queue) noexcept;
+  /// 0, EAGAIN or EINTR. Several threads may wait at a time. `queue` stays alive as long as the program does not
+  /// destroy it: ibv_destroy_cq waits until its events are acknowledged.
   /// The oldest announcement. Blocks until there is one, unless the descriptor is non-blocking: then EAGAIN.
   /// `note` hears of it before a forget() of that queue can return, and must not call back.
   int take(CompletionQueue*& queue, void (*note)(CompletionQueue&));
   /// Drops the announcements of a queue that is being destroyed.
   void forget(const CompletionQueue* queue);
   /// A peer is gone, perhaps between its announcement and its count.
+  /// Too many counts cost a look each that finds nothing; one too few would leave a program asleep.
   void count_again();
 
  private:

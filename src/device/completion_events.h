@@ -11,6 +11,7 @@ namespace ringbolt::device {
 /// Which completion each event of a queue stands for: one event a request for notification (InfiniBand Architecture
 /// Specification 1.4, 11.4.2.2), one completion an event. Completions are known by their numbers in the queue's ring;
 /// one that goes straight to a poller has the number of the last there. Under the lock of the queue.
+/// Peers change the entry's word at any time, so that each step here is a compare and exchange that one side wins.
 class CompletionEvents {
  public:
   explicit CompletionEvents(WakeEntry& entry) : entry_(entry) {}
@@ -40,6 +41,7 @@ class CompletionEvents {
 
  private:
   WakeEntry& entry_;
+  // What this process knows by itself: the entry's word is in memory that peers write.
   link::Notify wish_ = link::Notify::nothing;  // of the last request
   uint64_t announced_ = 0;                     // the completion of the last event
   bool is_explained_ = false;                  // the completion has been seen whose event was raised before

@@ -21,6 +21,7 @@
 namespace ringbolt::device {
 namespace {
 
+// In nanoseconds: far longer than a scheduler keeps a thread that polls off its core.
 // A program that has not polled for so long has to have room for what comes.
 constexpr uint64_t kAbandonedNs = 100'000'000;
 // A queue pair takes 64 slots of its lane at a time; one pass more, since the first may look at sends before receives.
@@ -70,6 +71,7 @@ inline bool CompletionQueue::is_halted() const { return faults_.has(fault::Subje
       return 0;
     }
   }
+  // Completions that lie here already are given out first: see collect(), which poll_network() begins with.
   if (network_ != nullptr) {
     if (const int taken = poll_network(count, wc); taken != 0) {
       return taken;
@@ -128,6 +130,7 @@ int CompletionQueue::judge_poll() noexcept try {
   return 0;
 }
 
+/// What lies here comes first, and alone: completions keep their order.
 int CompletionQueue::collect(int count, ibv_wc* wc) {
   if (is_halted()) [[unlikely]] {
     return 0;
@@ -253,6 +256,7 @@ void CompletionQueue::commit_unread(bool is_solicited) {
   }
 }
 
+/// Under the lock, in the middle of some queue pair's progress: fail_from_queue() takes no lock of a queue pair.
 void CompletionQueue::overflow() {
   context_.announce(IBV_EVENT_CQ_ERR, handle);
   for (const ReadyList* const users : {&receivers_.all(), &senders_}) {
@@ -265,6 +269,7 @@ int CompletionQueue::resize(uint32_t cqe) {
   progress();  // what is complete counts, fetched or not
   uint32_t held = unread_.count();
   senders_.each_marked([&](const QueuePair& qp) {
+    // The lock keeps `done` where it is, so that what is unfinished can only grow meanwhile.
     // Datagrams complete on their own, if only once the lane to their peer is there: their places are taken.
     held += qp.type() == IBV_QPT_UD ? qp.unfinished_sends() : 0;
   });
@@ -278,6 +283,7 @@ int CompletionQueue::resize(uint32_t cqe) {
 Remains CompletionQueue::serve(uint64_t now_ns) {
   const base::LockGuard guard(lock);
   // On a network the service thread gets on with things while the program polls, too: then it waits for room.
+  // `is_served_` lets it overflow the queue, as a card would.
   is_in_service_ = true;
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
   progress();

@@ -29,10 +29,15 @@ class Network;
 class VerbFaults;
 struct Port;
 
+/// Its lock comes before those of queue pairs, and after that of contexts. It is held while queue pairs are brought on.
+/// It owns no queue pair: each detaches itself before it ends, under the lock, so that whom the lists name is alive
+/// while the lock is held.
 /// A completion queue. Completions are put in only by its own progress, under its own lock: by poll(), or by the
 /// service thread when nobody polls. Thread-safe.
 class CompletionQueue {
  public:
+  /// ENOMEM too. What is made belongs to its caller and, until Process::remove(), to the process. `context` must
+  /// outlive the program's part of it, retire() included.
   /// EINVAL unless 1 <= cqe <= kMaxCqe. `channel` may be null and must outlive the queue.
   static base::Result<std::shared_ptr<CompletionQueue>> create(Context& context, uint32_t cqe,
                                                                CompletionChannel* channel);
@@ -51,18 +56,24 @@ class CompletionQueue {
   Context& context() const { return context_; }
 
   /// Up to `count` completions; their number, or -1 after an overflow.
+  /// Any thread; one at a time is in there, others wait for its lock. Never sleeps, but may give its core away. errno
+  /// tells why it returned -1 where a fault or want of memory made it.
   int poll(int count, ibv_wc* wc);
   /// Arms the queue: one event for the next completion (or the next solicited or failed one). Throws std::bad_alloc,
   /// and nothing has changed.
   void request_notification(bool solicited_only);
+  /// Sends of UD that are not complete count as well. Throws std::bad_alloc, and nothing has changed.
   /// EINVAL when the entries inside do not fit.
   int resize(uint32_t cqe);
 
+  /// Relaxed: whoever has something to tell makes a full fence first (docs/formats/wake-table.md). A word that peers
+  /// write, too.
   bool is_armed() const { return wake_entry_.is_armed(); }
   /// What peers know it by, and where it announces itself: number and descriptor of its channel, or 0 and -1.
   link::WakeName wake_name() const { return wake_entry_.name(); }
   uint32_t channel_number() const { return wake_entry_.channel_number(); }
   int channel_descriptor() const { return wake_entry_.channel_descriptor(); }
+  /// Service thread only. What is left that no bell announces; see Remains.
   /// What the service thread does: brings every attached queue pair on.
   Remains serve(uint64_t now_ns);
   /// Takes in what has come, full lanes to their ends, as far as the queue has room. Before a queue pair ends, and
@@ -72,21 +83,25 @@ class CompletionQueue {
   /// Brings its queue pairs on, for a program that polls another queue. False: another thread is at it, and may have
   /// seen less.
   bool try_progress();
+  /// CLOCK_MONOTONIC; 0: what found no room is to be tried again; UINT64_MAX: none runs. Waits for the lock.
   /// When the earliest timer of its queue pairs on the network runs out.
   uint64_t wire_deadline_ns();
 
   // For queue pairs, which have a place here for their receives and one for their sends.
   /// The place. Throws std::bad_alloc, and nothing has changed.
   uint32_t attach(QueuePair& qp, bool receives);
+  /// The queue pair is not touched any more once this has returned: it waits for whoever is at it.
   void detach(uint32_t place, bool receives);
   /// The same, but the place is kept for resume(), which can't fail.
   void suspend(uint32_t place, bool receives);
   void resume(QueuePair& qp, uint32_t place, bool receives);
+  /// Some queue pair is: ibv_destroy_cq refuses then.
   bool is_attached();
   /// There may be something to do for the receives, or the sends, of the queue pair at that place. Thread-safe, without
   /// locks; what there is to do must be visible before.
   void mark_receiver(uint32_t place);
   void mark_sender(uint32_t place);
+  // The mark is cleared under the same lock, so that a post between the last completion and the clearing is not missed.
   /// It has sends under way, or none any more. Under the queue pair's lock for sending.
   void note_sending(uint32_t place) { senders_.mark_unless_marked(place); }
   void note_sends_over(uint32_t place) { senders_.clear(place); }
@@ -95,6 +110,7 @@ class CompletionQueue {
   bool ring() { return wake_entry_.ring(); }
   /// A peer is gone, perhaps in the middle of raising an event.
   void on_peer_gone();
+  /// The channel may end after it. Further calls have no effect.
   /// No further announcement: it is being destroyed.
   void retire();
   /// It is the service thread that gets on with things, not the program's poll.
@@ -130,11 +146,14 @@ class CompletionQueue {
   bool is_polled_at(uint64_t now_ns) const {
     return now_ns < last_poll_ns_.load(std::memory_order_relaxed) + kPollerNs;
   }
+  // Relaxed is enough for `last_poll_ns_`: nothing is read by it, and who takes a poller for one that is gone, or the
+  // other way round, wakes somebody in vain, or has the service thread look a little later (Network::look_soon).
   static constexpr uint64_t kPollerNs = 20'000;  ///< somebody polls if he did so this short a time ago
   // For RINGBOLT_EXPLAIN.
   Waiters& pollers() { return pollers_; }
   /// Of its channel; null: it has none.
   const Waiters* sleepers() const { return wake_entry_.sleepers(); }
+  /// When it is detached: no new ones come.
   /// Drops the completions of a queue pair that is being destroyed or reset.
   void forget(uint32_t qpn);
 
@@ -159,6 +178,7 @@ class CompletionQueue {
   void progress_senders(bool looks_at_all) RINGBOLT_REQUIRES(lock);
   void progress_sender(QueuePair& qp, bool looks_at_all, bool clears_mark) RINGBOLT_REQUIRES(lock);
   void check_timers() RINGBOLT_REQUIRES(lock);
+  // Without the lock, which they take.
   int judge_poll() noexcept;  ///< what faults say to it
   bool holds_back();          ///< RINGBOLT_SHUFFLE: the poll finds nothing, whatever lies here
   /// A fault has this machine do nothing.

@@ -22,6 +22,7 @@ class CompletionRing {
   uint32_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
   /// What it holds and so many sends that are to complete are more than it has room for. A send that the caller has
   /// already seen done is counted among what is held: pairs with commit().
+  /// Any thread. `unfinished_sends`: what the caller has counted before the call.
   bool may_overflow_with(uint32_t unfinished_sends) const {
     std::atomic_thread_fence(std::memory_order_acquire);
     return held_.load(std::memory_order_relaxed) + unfinished_sends > capacity();
@@ -38,6 +39,7 @@ class CompletionRing {
   uint64_t last_solicited() const { return last_solicited_; }
 
   /// Where the next one is to be written. When it is full, a place that nobody reads.
+  // The reference is good until the next call of anything here.
   ibv_wc& next() { return is_full() ? excess_ : entries_[place(count_)]; }
   /// It is written. Not when it is full.
   void commit(bool is_solicited) {

@@ -19,8 +19,8 @@ void Connection::ring(uint32_t mode, unsigned flags) const {
   if (wish == link::Notify::nothing) {
     return;
   }
-  const bool raises_event = (flags & link::kSlotLast) != 0 &&
-                            (wish == link::Notify::next || (flags & link::kSlotSolicited) != 0);
+  const bool raises_event =
+      (flags & link::kSlotLast) != 0 && (wish == link::Notify::next || (flags & link::kSlotSolicited) != 0);
   if (!raises_event || !receive_queue.ring()) {
     // Its program sleeps, and would do so in vain: what it was asked to do for us, chunks of a message that is longer
     // than the lane, and messages that raise no event, whose senders wait for them to be taken.
@@ -33,6 +33,7 @@ void Connection::tell(bool waits_for_room, unsigned flags) const {
   if (remote == nullptr) {
     return;
   }
+  // Else it is its service thread that waits, and LaneConsumer::tell() has made the fence before it saw that.
   if (!waits_for_room) {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // between what was told and the look at its wish
     const link::Notify wish = send_queue.wish();

@@ -28,12 +28,16 @@ enum class PeerState : uint32_t {
 
 /// One queue pair's tie to one other: the lane to us, which we made and offered, and the lane to it, once its offer
 /// came. The receiving half is guarded by the queue pair's receive lock, the sending half by its send lock.
+/// Owned by Lanes, which makes, offers and ends it; it ends under both locks, when nobody has either. The memory of the
+/// lane to us is ours, that of the other one the peer's: both stay mapped here as long as this lives, whatever the peer
+/// does, so that a crash of it can't end us.
 struct Connection {
   Connection(uint32_t qpn, link::SharedSegment segment)
       : remote_qpn(qpn),
         receive_segment(std::move(segment)),
         receiver(*reinterpret_cast<link::LaneMemory*>(receive_segment.data())) {}
 
+  // Until make_room() has said so there may be no room for what is published.
   // Of the sending half; there is a lane.
   /// Fills the next slot, whose body is written already; ring() after the last one.
   void publish(link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate) {
@@ -50,6 +54,8 @@ struct Connection {
     news |= flags;
     sender->publish(kind, static_cast<uint16_t>(flags), length, immediate, receiver.consumed(), place.data_at, true);
   }
+  /// Looks at the peer's own count only when what it told with its messages is not enough: that is a cache line which
+  /// the peer writes all the time.
   /// A free slot, and room for `length` bytes of payload; false when there is none.
   bool make_room(uint32_t length, link::LaneProducer::Place& place) {
     if (sender->has_slot() && (length == 0 || sender->reserve(length, place))) {
@@ -58,6 +64,8 @@ struct Connection {
     sender->refresh();
     return sender->has_slot() && (length == 0 || sender->reserve(length, place));
   }
+  /// A system call only where the peer waits. The fence is full, or light where both ends have heavy ones: the slot
+  /// must be visible before the peer's mode is read (docs/formats/wake-table.md).
   /// Tells the peer of what was published, if it asked for that.
   void ring() {
     if (sender && sender->published() != rung_for) {
@@ -69,6 +77,7 @@ struct Connection {
       }
     }
   }
+  /// Without a fence of its own: who calls it has published before, and rings again if nothing comes of it.
   /// Wakes the peer's service thread, to look at what its program does not look at.
   void ring_service();
   /// Learns how far the peer is from its messages to us, those that wait for a receive too. Under both locks.
@@ -86,6 +95,7 @@ struct Connection {
     receiver.refuse(why);
     owed.store(link::kSlotSignaled | link::kSlotSolicited, std::memory_order_relaxed);
   }
+  /// Under the lock for receiving; reads `sender` and `send_queue`, which are set under both locks.
   /// Tells the peer how far we are, and wakes it if it waits for that.
   void tell() {
     untold_bytes = 0;
@@ -101,6 +111,7 @@ struct Connection {
 
   const uint32_t remote_qpn;
   std::shared_ptr<link::RemoteProcess> remote;  ///< null: nobody owned that number when we connected
+  // Written by the service thread under the lock for sending (and by timers that give a peer up); read under either.
   std::atomic<PeerState> peer_state{PeerState::present};
   // Where the peer completes what we publish, which is `mark` there, and what we are done with. Set under both locks.
   link::PeerQueue receive_queue;
@@ -110,6 +121,7 @@ struct Connection {
   // Receiving half.
   link::SharedSegment receive_segment;
   link::LaneConsumer receiver;
+  /// Tells this offer of ours from those before and after it, in Withdraw and Refuse. Random, never link::kNoNonce.
   uint64_t own_nonce = 0;
   /// The peer's memory that a program may read after the receive has completed (base/in_place.h), freed by the peer or
   /// not.
@@ -119,6 +131,8 @@ struct Connection {
   uint64_t long_begun_ns = 0;  ///< when the peer sent the one that comes in chunks
   uint64_t long_ended_ns = 0;  ///< when the last one was whole
   uint32_t untold_bytes = 0;   ///< taken from the lane since we last told the peer
+  /// Set and cleared under the lock for receiving. Relaxed is enough for publish(), which only decides by it whether
+  /// the count that the message carries makes a tell() superfluous.
   /// What the peer may sleep on of that: flags of slots; kSlotSolicited stands for a refusal. The sending half looks.
   std::atomic<unsigned> owed{0};
   /// Messages that may still take a receive; no more than receives were posted when the peer flushed its sends.
@@ -129,6 +143,7 @@ struct Connection {
   std::optional<link::LaneProducer> sender;
   std::array<uint8_t, 16> remote_gid{};
   uint32_t remote_pd_key = 0;
+  /// The nonce of the offer that `sender` came with: an older one's Withdraw is not for it.
   uint64_t remote_nonce = 0;
   /// Count of our messages that the peer's last one told us of; from the receiving half, which releases it, to the
   /// sending one, which acquires it: the peer has read what lies in those slots, and they may be filled again.

@@ -22,7 +22,7 @@ namespace {
 struct ConnectionRecordAt {
   static constexpr size_t magic = 0, network = 8, end = kRecordEntryBytes;  // the first place is the header's
 };
-constexpr uint64_t kWillMagic = 0x5242'7769'6c6c'0001;  // "RBconn", version 1
+constexpr uint64_t kWillMagic = 0x5242'7769'6c6c'0001;  // "RBwill", version 1
 
 struct RecordEntryAt {
   static constexpr size_t local_id = 0, remote_id = 4, remote_qpn = 8, flow_label = 12, local = 16, remote = 32,
@@ -31,6 +31,7 @@ struct RecordEntryAt {
 static_assert(RecordEntryAt::end <= kRecordEntryBytes);
 
 constexpr std::string_view kSuffix = ".connections";
+// A million connections: what is longer was not written by us.
 constexpr size_t kMaxWillBytes = size_t{64} << 20;
 constexpr uint32_t kLastQpn = 0xffffff;
 constexpr uint32_t kLastFlowLabel = 0xfffff;

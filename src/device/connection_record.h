@@ -42,6 +42,7 @@ class ConnectionRecord {
   /// `network`: of this process, link::network_namespace(). The file is made with the first entry.
   ConnectionRecord(std::string directory, uint32_t slot, uint64_t network);
 
+  /// Writes one place of the file: a system call under the lock. One that is known already is written anew.
   void put(const RecordEntry& entry);
   void remove(uint32_t local_id);
   /// The process ends by itself: what it has left to say, it has said.

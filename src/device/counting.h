@@ -64,6 +64,8 @@ inline void count_received(cluster::CounterLane& lane, const Load& load) {
 }
 
 /// A cell of a port's counters for as long as a queue pair lives. Not thread-safe; each lane has its own lock.
+/// Holds the page of its port. The cell is this one's alone, so that counting needs no atomic addition; note() goes to
+/// words that all share, by one.
 class CountingCell {
  public:
   explicit CountingCell(std::shared_ptr<cluster::CounterPage> page) : page_(std::move(page)), cell_(page_->take()) {}

@@ -21,6 +21,7 @@
 namespace ringbolt::device {
 namespace {
 
+// So that packets do not starve those of the host's lanes.
 constexpr int kMaxDatagramsAtOnce = 256;
 // A datagram waits so long for room in its lane; and for the lane itself, which the peer's service thread offers, as
 // long as it may be off its core. Then it is lost, as datagrams may be. Nobody there is said at once
@@ -28,10 +29,12 @@ constexpr int kMaxDatagramsAtOnce = 256;
 constexpr uint64_t kPatienceNs = 100'000'000;
 constexpr uint64_t kFirstPatienceNs = 2'000'000'000;
 constexpr uint32_t kMostInlineBytes = link::kInlineBytes - sizeof(link::DatagramFields);
+// What senders set as a rule: the socket does not tell how many hops were left.
 constexpr uint8_t kHopLimit = 64;
 constexpr uint8_t kUdpProtocol = 17;
 constexpr size_t kUdpHeaderBytes = 8;
 
+/// In network byte order.
 void put16(std::byte* at, size_t value) {
   at[0] = static_cast<std::byte>(value >> 8U);
   at[1] = static_cast<std::byte>(value);
@@ -40,7 +43,7 @@ void put16(std::byte* at, size_t value) {
 /// The 40 bytes before a datagram hold the IP header that it came with: an IPv6 one, or an IPv4 one in the last 20
 /// (InfiniBand specification, annex 17). What the socket does not tell is made up from what must have been there. On
 /// the overlay no IP header ever was: there it always has the two GIDs, as in shared memory, where UCX 1.13 awaits
-/// them.
+/// them. What is made up: hop limit, don't-fragment, and no traffic class.
 std::array<std::byte, kGrhBytes> route_header(const InboundPacket& packet, bool is_overlay) {
   std::array<std::byte, kGrhBytes> header{};
   const wire::Flow& flow = packet.flow;
@@ -117,6 +120,7 @@ void DatagramTransport::push_out(SendQueue&) {
   }
 }
 
+/// Complete with success: UD promises nothing else.
 void DatagramTransport::lose(SendEntry& entry) {
   core_.counts.note(kSharedXmitDiscards);
   entry.phase = SendPhase::sent;
@@ -184,6 +188,7 @@ bool DatagramTransport::send_through_lane(SendQueue& queue, const SendRequest& r
   } else {
     connection->publish(link::SlotKind::datagram, flags, request.length, request.immediate, place);
   }
+  // At once, and not with push_out(): each datagram may go to somebody else.
   connection->ring();
   const uint32_t words = kPacketWords + kDethWords + (has_immediate ? kImmediateWords : 0) + (request.length + 3) / 4;
   count_sent(core_.counts.first(), {1, words});
@@ -303,6 +308,7 @@ void DatagramTransport::take_slot(ReceiveQueue& queue, CompletionQueue& cq, Conn
   const std::byte* const data = is_inline ? lane.inline_body() + sizeof fields : lane.payload(header);
   const auto& own = core_.port->known_gids;
   const auto& sources = fields.is_loopback != 0 ? own : core_.port->peer_gids;
+  // All of it is the sender's word: indices are into tables of ours, and checked.
   const bool is_wanted = data != nullptr && header.length <= kDatagramBytes && fields.qkey == core_.attributes.qkey &&
                          fields.source_gid_index < sources.size() && fields.target_gid_index < own.size();
   const bool has_immediate = (header.flags & link::kSlotImmediate) != 0;

@@ -13,6 +13,7 @@ namespace ringbolt::device {
 
 /// A UD queue pair's way to all others: lanes to those of this host, each made when it is needed first, and one packet
 /// a datagram to those on the network. Nothing answers, and what can't leave is lost.
+/// Owned by its queue pair, from the beginning to the end: a reset empties it. Lanes come and go under it.
 class DatagramTransport final : public QueuePairTransport {
  public:
   /// `lanes`, and `inboxes`, which is null for a port in shared memory, must outlive it.

@@ -71,6 +71,8 @@ class Drops {
   Entry* find(uint32_t interface_index) { return const_cast<Entry*>(std::as_const(*this).find(interface_index)); }
 
   const bool is_logged_;
+  // Of interfaces that no port is on. Entries are added at the front of a list and never taken out: readers need no
+  // lock.
   Entry others_{"network"};
   std::atomic<Entry*> first_{nullptr};
   mutable base::Mutex adding_;

@@ -20,7 +20,7 @@ namespace {
 // Beyond that sends complete when they are delivered, so that a program which never receives does not eat all memory.
 constexpr size_t kMostStagedBytes = 16U << 20U;
 constexpr uint64_t kBitsPerByte = 8;
-// Between two looks whether the peer has got on.
+// Between two looks whether the peer has got on, without any lock, each twice the one before.
 constexpr long kFirstPauseNs = 20'000;
 constexpr long kLastPauseNs = 1'000'000;
 
@@ -44,6 +44,7 @@ uint64_t SendQuirks::early_departure_ns(uint32_t length, uint64_t now_ns) {
   return line_free_ns_;
 }
 
+// Afterwards the request names our copy, as inline bytes do: its keys mean nothing any more.
 bool SendQuirks::stage(SendQueue& queue, uint32_t index) {
   SendRequest& stored = queue.request(index);
   if (staged_bytes_ + stored.length > kMostStagedBytes || !may_be_copied(stored.opcode)) {

@@ -13,6 +13,7 @@ class EventCount {
   explicit EventCount(const char* object);
   int descriptor() const { return fd_.get(); }
 
+  // Never blocks: the count of an eventfd is of 64 bits (eventfd(2)).
   void add();
   /// Takes one off. Blocks until there is one, unless the descriptor is non-blocking: then EAGAIN. 0 or an errno.
   int take();

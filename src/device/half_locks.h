@@ -8,6 +8,8 @@ namespace ringbolt::device {
 /// A queue pair has one lock for sending and one for receiving, so that two threads may do both at once. Each of its
 /// parts reaches them by a path of its own, which clang's analysis would take for locks of its own: it knows them by
 /// these roles instead. That is enough, for nobody ever holds the locks of two queue pairs.
+/// Both come after the locks of completion queues, and before those of parts, which are leaves. AdaptiveMutex, since
+/// posting takes one each time. One may be held over system calls that do not wait.
 class RINGBOLT_CAPABILITY("role") HalfRole {};
 inline HalfRole receive_half;
 inline HalfRole send_half RINGBOLT_ACQUIRED_BEFORE(receive_half);

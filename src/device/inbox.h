@@ -23,14 +23,18 @@ struct InboundPacket {
 
 /// Packets that wait until their queue pair gets to them: whoever reads the socket must not take the locks of a queue
 /// pair that another thread is at. Bounded: what finds no room is lost, as on a network. Thread-safe.
+/// Those who read sockets push, who holds the lock of that half pops. Its lock is a leaf, held for a few instructions.
+/// Memory that it has grown to stays until it ends.
 class Inbox {
  public:
   static constexpr size_t kMaxPackets = 8192;
   /// Packets in large buffers, which are fewer, find room among the first so many.
   static constexpr size_t kMaxLargePackets = 1024;
 
+  /// Without the lock: who marks the queue pair after push() makes sure that somebody looks again.
   bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
+  /// Then `packet` is as it was. Throws std::bad_alloc where it has to grow: likewise.
   /// False when it is full.
   bool push(InboundPacket&& packet) {
     const base::LockGuard guard(lock_);
@@ -53,6 +57,7 @@ class Inbox {
     return pop_if(packet, [](const InboundPacket&) { return true; });
   }
   /// False when there is none, or the first is not wanted: then it stays.
+  /// `is_wanted` is called under the lock, and must not call back.
   template <class Wanted>
   bool pop_if(InboundPacket& packet, Wanted is_wanted) {
     if (is_empty()) {
@@ -97,6 +102,7 @@ struct Inboxes {
   Inbox requests;  ///< for the responder; of a UD queue pair: all
   Inbox answers;   ///< for the requester, and greetings
   transport::Seal seal;
+  // Released when places in completion queues and the seal are there, acquired by who brings a packet.
   std::atomic<bool> is_open{false};  ///< somebody is there to take packets: from RTR on
 };
 

@@ -15,11 +15,15 @@ inline bool takes_receive(link::SlotKind kind) {
 /// Takes slots out of the lane to us and gives them to `receive`, which says whether a slot is dealt with; if not, it
 /// stays and is looked at again. Takes at most so many that one busy lane does not starve the others of a completion
 /// queue. Then tells the producer how far we are, where that is due.
+/// `receive` is called with a copy of the slot's header, so that the producer can't change it in between; it releases
+/// the slot that it has dealt with. May throw std::bad_alloc: the slot stays. What was taken before is told with the
+/// next look.
 template <class Receive>
 void drain_lane(QueuePairCore& core, CompletionQueue& cq, Connection& connection, Receive receive)
     RINGBOLT_REQUIRES(receive_half, cq.lock) {
   constexpr int kMaxSlotsAtOnce = 64;
   // A producer is told how far we are when the lane runs empty, with a message of ours to it, or after so much.
+  // Telling costs the producer a cache line each time; not telling in time would have it run out of room.
   constexpr uint32_t kTellAfterBytes = link::kLaneDataBytes / 8;
   constexpr uint32_t kTellAfterSlots = link::kLaneSlots / 4;
 

@@ -27,6 +27,7 @@ class Announcement {
 };
 
 /// An atomic on the 8 bytes at an aligned address: what they were before.
+/// Atomic towards all processes of the host: the memory is shared, and the processor's instruction does it.
 uint64_t exchange(std::byte* target, bool is_add, uint64_t compare_or_add, uint64_t swap) {
   std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(target));
   if (is_add) {
@@ -38,6 +39,7 @@ uint64_t exchange(std::byte* target, bool is_add, uint64_t compare_or_add, uint6
 
 }  // namespace
 
+/// All that check_remote() checks, in one look at the entry.
 inline std::byte* LaneRequester::reach(uint32_t key, uint64_t address, uint32_t length, uint32_t access) const {
   const bool may = length != 0 && (connection_.sender->remote_access() & access) == access;
   return may ? connection_.remote->reach(key, connection_.remote_pd_key, connection_.remote_qpn, access, address,
@@ -83,6 +85,7 @@ ibv_wc_status LaneRequester::check_remote(const SendRequest& request, uint32_t a
     return finish(entry);  // the responder of UC drops it and says nothing
   }
   link::LaneProducer::Place place;
+  // Without room the peer's queue pair hears nothing of it, and goes on; ours has failed all the same.
   if (connection_.make_room(0, place)) {
     const bool is_invalid = status == IBV_WC_REM_INV_REQ_ERR;
     connection_.publish(link::SlotKind::refused, is_invalid ? link::kSlotInvalidRequest : 0U, 0, 0);
@@ -113,12 +116,14 @@ void LaneRequester::count_exchange(const Load& request, const Load& answer, Ring
 }
 
 /// Done, and complete at once if the peer has done with all that was sent before.
+// What was sent before it and is not taken yet may still be refused: then this one is flushed.
 inline bool LaneRequester::finish_one_sided(SendEntry& entry) {
   entry.end_slot = connection_.sender->published();
   entry.phase = connection_.sender->is_done(entry.end_slot) ? SendPhase::finished : SendPhase::sent;
   return true;
 }
 
+/// Operations take effect in their order: one that is made here must not overtake those that the peer is to make.
 bool LaneRequester::must_wait_for_peer() {
   link::LaneProducer& lane = *connection_.sender;
   if (connection_.operations_end_slot == 0 || lane.is_done(connection_.operations_end_slot)) {
@@ -155,6 +160,7 @@ bool LaneRequester::write(SendQueue& queue, SendEntry& entry, const SendRequest&
       return refuse_access(queue, entry, status);
     }
   }
+  // `moved` stands at the end once the bytes are there: a second turn, for want of room, does not write them again.
   if (entry.moved < request.length && !write_by_peer(entry, request, pieces)) {
     return false;
   }
@@ -223,6 +229,7 @@ bool LaneRequester::read(SendQueue& queue, SendEntry& entry, const SendRequest& 
   if (!core_.translate({request.pieces, request.pieces_count}, false, IBV_ACCESS_LOCAL_WRITE, pieces)) {
     return queue.fail(entry, IBV_WC_LOC_PROT_ERR);
   }
+  // Only before the first chunk: later ones come from where the first came.
   if (entry.moved == 0 && !entry.awaits_chunk) {
     if (must_wait_for_peer()) {
       return false;
@@ -258,6 +265,7 @@ bool LaneRequester::read(SendQueue& queue, SendEntry& entry, const SendRequest& 
 
 /// The data of a WRITE, if it can be had and its place be reached here and now.
 [[gnu::always_inline]] inline bool LaneRequester::copy_to_peer(const ibv_send_wr& wr) {
+  // Inline bytes, too: they are copied before the post returns.
   const std::byte* const source = own_piece(wr, 0);
   if (source == nullptr || must_wait_for_peer()) {
     return false;

@@ -34,6 +34,7 @@ namespace ringbolt::device {
   }
 }
 
+/// `header.kind` may be any number: it is the peer's word.
 bool LaneResponder::take(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header) {
   if (queue.quirks() != nullptr && queue.quirks()->diverts() && take_unexpected(queue, header)) [[unlikely]] {
     return true;
@@ -75,6 +76,7 @@ bool LaneResponder::open(ReceiveQueue& queue) {
   if (queue.current().is_open) {
     return true;
   }
+  // After the peer has flushed its sends those in the lane may take only receives that were there by then.
   if (connection_.receivable == 0 || !queue.open()) {
     if (connection_.receiver.is_ended()) {
       drop_rest(true);
@@ -114,6 +116,7 @@ void LaneResponder::drop_rest(bool wants_receives) {
   }
 }
 
+/// False: there is no receive, or it does not fit, and the queue pair has failed.
 bool LaneResponder::begin(ReceiveQueue& queue, CompletionQueue& cq, uint32_t total) {
   if (!open(queue)) {
     return false;
@@ -148,6 +151,7 @@ bool LaneResponder::take_chunk(ReceiveQueue& queue, CompletionQueue& cq, const l
   CurrentReceive& current = queue.current();
   const bool is_first = (header.flags & link::kSlotFirst) != 0;
   const bool is_inline = header.length <= link::kInlineBytes;
+  // A slot that found no receive is looked at again: its message has begun only once there was one.
   if (is_first && current.received == 0 &&
       !begin(queue, cq, is_inline ? header.length : lane.fields<link::SendFields>().total)) {
     return false;
@@ -191,6 +195,7 @@ bool LaneResponder::take_shared(ReceiveQueue& queue, CompletionQueue& cq, const 
     return false;
   }
   constexpr unsigned kUsesTheFields = link::kSlotImmediate | link::kSlotInvalidate;
+  // The place travels in fields of the completion that immediate data and keys need.
   const bool stays = (header.flags & link::kSlotStays) != 0 && (header.flags & kUsesTheFields) == 0 &&
                      queue.receives_in_place() && keep_in_place(fields.arena_id);
   if (stays) {
@@ -249,6 +254,7 @@ bool LaneResponder::take_private(ReceiveQueue& queue, CompletionQueue& cq, const
   }
   link::CopyOutcome outcome{};
   if (queue.quirks() == nullptr) [[likely]] {
+    // `begin` has seen that the receive holds as many bytes as the peer says.
     outcome = pull(fields, queue.current().pieces.first(fields.total).span());
   } else {
     std::vector<std::byte> bytes(fields.total);

@@ -18,6 +18,8 @@ class SendQueue;
 /// The sending half of an RC or UC queue pair whose peer is on this host: SENDs go into the lane; WRITE, READ and
 /// atomics it does itself where it can reach the peer's memory, and else the peer does them, in its own poll or on its
 /// service thread. Under the lock for sending.
+/// Part of a LaneTransport, and as long-lived; `connection` outlives both. Where it reads or writes the peer's memory
+/// it announces the region first, so that its owner can wait for the end (docs/formats/lane.md).
 class LaneRequester {
  public:
   /// `peer_counts`: of a peer at another port; null where both ends count at one.
@@ -33,6 +35,7 @@ class LaneRequester {
   bool is_being_read() RINGBOLT_REQUIRES(send_half);
 
  private:
+  // False: nothing is lost, and the same is called again once there is room, a lane, or an answer.
   // lane_sends.cpp. Each moves what it can and says whether the entry needs no more pushing.
   bool is_plain() const RINGBOLT_REQUIRES(send_half);
   bool submit_with_care(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
@@ -63,8 +66,10 @@ class LaneRequester {
   bool execute_atomic(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool ask_for_atomic(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool finish_answer(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  /// Of an inline request the address is taken as it is: the key means nothing.
   /// Where the only piece of the request lies; null: its key does not allow `access`.
   std::byte* own_piece(const ibv_send_wr& wr, uint32_t access) const;
+  /// Between announcing the region and the end of the copy only.
   /// Where the bytes are mapped here that the peer's key names, as far as it may have them; null: check_remote() knows
   /// why not.
   std::byte* reach(uint32_t key, uint64_t address, uint32_t length, uint32_t access) const;

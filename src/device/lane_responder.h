@@ -16,12 +16,15 @@ class ReceiveQueue;
 
 /// The receiving half of an RC or UC queue pair whose peer is on this host: puts messages of the lane into receives,
 /// and executes what the peer can't do itself, as it does not reach our memory. Under the lock for receiving.
+/// Part of a LaneTransport, and as long-lived. Nothing in a slot is trusted: lengths, keys and places are checked here,
+/// each after it was copied out of the memory that the peer can write.
 class LaneResponder {
  public:
   LaneResponder(QueuePairCore& core, Connection& connection) : core_(core), connection_(connection) {}
 
   void receive(ReceiveQueue& queue, CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock);
   /// Receives are about to be posted behind `posted` ones.
+  /// The note that a message waits for a receive is taken back, whether this one meets it or not.
   void on_posting(uint32_t posted) RINGBOLT_REQUIRES(receive_half);
 
  private:
@@ -34,6 +37,8 @@ class LaneResponder {
       RINGBOLT_REQUIRES(receive_half, cq.lock);
   bool take_private(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
+  // Copies with process_vm_readv, under the lock: one system call, which waits for nobody. `into` has `fields.total`
+  // bytes.
   link::CopyOutcome pull(const link::PrivateFields& fields, std::span<const iovec> into) const;
   void note_long(const ReceiveQueue& queue, SendWays::Way way, uint32_t bytes, uint64_t begun_ns)
       RINGBOLT_REQUIRES(receive_half);

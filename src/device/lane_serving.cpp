@@ -61,6 +61,7 @@ bool LaneResponder::refuse(link::Refusal refusal, link::RemoteFields asked, uint
   return false;
 }
 
+/// Each chunk is checked by itself, as if it were a request of its own: the key may have gone between two of them.
 bool LaneResponder::serve_write(const link::SlotHeader& header) {
   const auto fields = connection_.receiver.fields<link::RemoteFields>();
   const std::byte* data = connection_.receiver.payload(header);

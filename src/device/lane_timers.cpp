@@ -19,6 +19,7 @@ namespace {
 constexpr uint64_t kSlowPeerFactor = 4;
 // A queue pair that was closed never answers; without a transport timer we say so after this time.
 constexpr uint64_t kClosedPeerNs = 1'000'000'000;
+// Pauses between bells for a peer that does not get on: each is twice the one before, from the first to the last.
 constexpr uint64_t kFirstRingPauseNs = 250'000;
 constexpr uint64_t kLastRingPauseNs = 20'000'000;
 
@@ -42,6 +43,7 @@ bool LaneTransport::is_unready(uint64_t now_ns, ibv_wc_status& status) {
     core_.counts.note(kSharedReceivedRnr);
     record_fate(trace::Kind::not_ready, core_.qpn);
   }
+  // By the clock, since there are no NAKs to count: as many pauses of the receiver's timer as rnr_retry says.
   const uint64_t pause_ns = uint64_t{connection_.sender->rnr_timer_us()} * 1000U;
   const uint8_t retries = core_.attributes.rnr_retry;
   const bool is_over = retries != kForever && now_ns - not_ready_since_ns_ >= pause_ns * retries;
@@ -86,6 +88,7 @@ bool LaneTransport::look_for_progress(uint64_t now_ns) {
     }
     consumed = connection_.sender->consumed();
   }
+  // A sum that wraps: each of the three only grows, so that any progress changes it.
   const uint32_t mark =
       consumed + core_.sends.done.load(std::memory_order_relaxed) + core_.sends.next.load(std::memory_order_relaxed);
   if (mark == progress_mark_ && connection_.progress_since_ns != 0) {
@@ -105,7 +108,7 @@ void LaneTransport::check_timers(SendQueue& queue, uint64_t now_ns) {
     return;
   }
   const SendGuard guard(core_.locks, base::kAdoptLock);
-  // Some callers read their clock before another one did.
+  // Some callers read their clock before another one did: a difference of unsigned numbers would be huge then.
   if (now_ns < connection_.progress_since_ns || look_for_progress(now_ns)) {
     return;
   }

@@ -10,6 +10,8 @@
 namespace ringbolt::device {
 
 /// An RC or UC queue pair's way to a peer on this host: a lane each way.
+/// Owned by its queue pair. The lane to us is there from the beginning, the one to the peer once its offer has come:
+/// sends wait until then.
 class LaneTransport final : public QueuePairTransport {
  public:
   /// `connection` must outlive it. `peer_counts`: see LaneRequester.

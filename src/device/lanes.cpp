@@ -25,9 +25,11 @@ namespace {
 
 // Offers that came before their receiver was ready for them; more than any real program leaves waiting.
 constexpr size_t kMaxStoredOffers = 64;
+// Each has a lane to us, of link::kLaneBytes of address space.
 constexpr size_t kMaxDatagramPeers = 4096;
 constexpr size_t kLeastDatagramPeers = 64;  // below it nobody looks for those that are gone
 
+/// Tells offers apart; it keeps nobody out, so that a pseudorandom one will do.
 uint64_t fresh_nonce() {
   static thread_local std::mt19937_64 engine = [] {
     std::random_device device;
@@ -63,6 +65,7 @@ base::Result<Connection*> Lanes::connect() {
   offer(connection);
   const base::LockGuard guard(offers_lock_);
   if (const auto stored = offers_.find(connection.remote_qpn); stored != offers_.end()) {
+    // The peer was there first.
     if (!is_useless(core_.type, stored->second.offered.lane)) {
       connection.remote = stored->second.remote;
       attach(connection, stored->second.offer, std::move(stored->second.offered));
@@ -100,6 +103,7 @@ void Lanes::offer(Connection& connection) {
     offer.qp_type = core_.type;
     offer.pd_key = core_.pd.key;
     offer.nonce = connection.own_nonce;
+    // UD has no address of its own: any GID of the port tells the peer who it is.
     offer.source_gid = address_of(core_.type == IBV_QPT_UD ? port.known_gids.front() : port.addresses()->shown[index]);
     offer.target_gid = connection.remote_gid;
     const CompletionQueue& receives = *core_.queues.receive;
@@ -121,6 +125,7 @@ void Lanes::offer(Connection& connection) {
     }
     connection.remote->peer().send(offer, std::span(files).first(count));
   }
+  // It is mapped, and the peer has its own copy by the message.
   connection.receive_segment.close_descriptor();
 }
 
@@ -140,6 +145,7 @@ void Lanes::adopt(std::unique_ptr<Connection> connection) {
 
 /// There is a lane.
 void Lanes::attach(Connection& connection, const link::Offer& offer, Offered offered) {
+  // A peer that was reset and connected again offers anew: what was known of its lane before counts no longer.
   connection.sender.reset();
   connection.send_segment = std::move(*offered.lane);
   connection.receive_queue = std::move(offered.receive_queue);
@@ -190,6 +196,7 @@ void Lanes::end_accesses() {
   }
   // A peer announces its copy, then looks whether the lane is closed: one of the two sees the other.
   base::heavy_fence();
+  // Spins: a copy takes microseconds, unless the peer is stopped in the middle of it.
   const uint64_t deadline = base::now_ns() + kAccessDrainNs;
   while (remote != nullptr && !remote->peer().is_gone() && connection.receiver.announced_key() != 0 &&
          base::now_ns() < deadline) {

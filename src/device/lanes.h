@@ -21,6 +21,8 @@ class SendQueue;
 /// The lanes between a queue pair and others of this host: they are offered, come as offers, and end with their peers.
 /// RC and UC have one, UD one for each queue pair that it talks to. The functions of the second group are the service
 /// thread's, and take locks themselves: that for sending, the one for receiving, that of the offers, in this order.
+/// Owns the connections and the offers that wait. Pointers and references to a connection are good while one of the two
+/// locks is held: it ends under both.
 class Lanes {
  public:
   Lanes(QueuePairCore& core, SendQueue& sends) : core_(core), sends_(sends) {}
@@ -30,9 +32,13 @@ class Lanes {
   base::Result<Connection*> connect() RINGBOLT_REQUIRES(send_half, receive_half);
   /// UD: the lane to that queue pair, made if there is none. Null when there are too many, or no memory or descriptor
   /// for one more.
+  /// Takes the lock for receiving where it makes or ends a lane. May connect to the peer's process: see
+  /// Rendezvous::peer_at().
   Connection* reach(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid) RINGBOLT_REQUIRES(send_half);
   /// Attributes have changed of which peers want to know.
   void publish_attributes() RINGBOLT_REQUIRES(send_half, receive_half);
+  /// Queues messages to them, and waits for none. The connections are gone then, and transports that refer to them must
+  /// not be used any more.
   /// Ends all, and tells the peers.
   void disconnect() RINGBOLT_REQUIRES(send_half, receive_half);
   /// Calls `use` with each connection. Changed under both locks, so either will do.
@@ -56,6 +62,7 @@ class Lanes {
     }
   }
   /// No peer may ask for anything any more. Under either lock.
+  /// It goes for good: a lane is never opened again.
   void close() RINGBOLT_NOT_ANALYSED;
   /// Before lanes go: closes them, and returns when no peer copies on their behalf any more, for afterwards nobody
   /// could tell. Bounded as Process::wait_for_accesses is. Nobody else may connect or disconnect meanwhile; under no
@@ -65,11 +72,16 @@ class Lanes {
   void retire() RINGBOLT_REQUIRES(send_half) { is_retired_ = true; }
 
   /// False: it has no use for that offer. A lane that could not be mapped ends the queue pair as soon as it needs it.
+  /// True: it was taken, or is kept for a later connect(), or has failed the queue pair as `offered.lane` was an error:
+  /// the peer is to be told of that. Throws std::bad_alloc, and the offer is lost: the peer's time limits end it.
   bool on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer, Offered offered);
   /// The peer can't use the lane that we offered. False: it is none of ours any more.
   bool on_refuse(const link::Refuse& refuse);
   void on_withdraw(const link::Withdraw& withdraw);
+  /// What the peer sent before it went lies in the lane still, and is taken in first (Process::on_gone).
   void on_peer_gone(const link::Peer& peer, bool was_orderly);
+  /// Behind a heavy fence after the key was hidden: who announces a copy from then on finds it hidden. Dead peers do
+  /// not count: their announcement stands for ever.
   /// A peer copies from or to the region of `key`.
   bool is_accessed(uint32_t key);
   /// Tells every peer how far we are: before the process exits.
@@ -105,6 +117,7 @@ class Lanes {
   /// By the number of the remote queue pair.
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_ RINGBOLT_GUARDED_BY(send_half)
       RINGBOLT_GUARDED_BY(receive_half);
+  // A leaf, and short: offers are looked at where only one of the halves is locked.
   base::Mutex offers_lock_ RINGBOLT_ACQUIRED_AFTER(receive_half);
   std::unordered_map<uint32_t, StoredOffer> offers_ RINGBOLT_GUARDED_BY(offers_lock_);
 };

@@ -23,9 +23,12 @@ namespace {
 
 // The slot of a process stands in the upper bits of the communication ids that it gives out.
 constexpr unsigned kIdSlotShift = 22;
+// What a full socket (net.unix.max_dgram_qlen) has to wait is kept so long, and so much of it. The connection manager
+// repeats what got lost.
 constexpr uint64_t kUnsentPatienceNs = 2'000'000'000;
 constexpr size_t kMaxUnsent = 8192;
 constexpr size_t kMaxHeld = 1024;
+// A request for a service whose listener has just gone is tried again after this.
 constexpr uint64_t kHeldPauseNs = 5'000'000;
 constexpr size_t kMaxNotices = 65536;
 
@@ -111,6 +114,7 @@ void Management::look_at_addresses() try {
   // What can't be read just now is no evidence: the book stays as it was.
 }
 
+/// Shared, so that it can be used without the lock.
 std::shared_ptr<link::MadSocket> Management::socket() {
   const base::LockGuard guard(mutex_);
   if (socket_ == nullptr) {
@@ -123,6 +127,7 @@ std::shared_ptr<link::MadSocket> Management::socket() {
   return socket_;
 }
 
+/// The bell makes the descriptor readable; it is read when no notice is left.
 void Management::push(Notice notice) {
   const base::LockGuard guard(mutex_);
   if (!is_open() || notices_.size() >= kMaxNotices) {
@@ -220,6 +225,7 @@ bool Management::try_to_deliver(const Port* port, const Mad& mad, const wire::Cm
   return true;
 }
 
+/// `port` must stay until the notice is delivered: it is looked at then.
 bool Management::hold(const Port* port, const Mad& mad, uint64_t service_id, bool is_from_network) {
   const uint64_t now = base::now_ns();
   if (!is_open() || !services_.is_between_listeners(service_id, now)) {
@@ -288,6 +294,7 @@ void Management::send_unsent() {
   const base::LockGuard guard(mutex_);
   std::vector<uint32_t> full;
   const uint64_t now = base::now_ns();
+  // In order for each receiver: once one finds no room, those behind it for the same slot wait, too.
   const auto sent = std::erase_if(unsent_queue_, [&](const Unsent& one) RINGBOLT_REQUIRES(mutex_) {
     if (now > one.deadline_ns) {
       return true;

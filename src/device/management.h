@@ -52,6 +52,8 @@ struct Notice {
 /// A datagram that reaches this process but belongs to another one of this host is forwarded. REQ and SIDR_REQ belong
 /// to who listens for their service id, everything else to the slot in the upper bits of the remote communication id.
 /// What belongs to nobody is answered as a kernel would: REJ 8, SIDR_REP 1, DREP. Thread-safe.
+/// Owned by the process. Its lock is held over the sending of a datagram, never over the hook or the watcher, which may
+/// take locks of their own.
 class Management {
  public:
   /// Sends one datagram from `port`, that is with BTH, DETH and ICRC around it to queue pair 1 at mad.destination. 0 or
@@ -90,8 +92,10 @@ class Management {
   void forget(uint32_t local_id) { record_.remove(local_id); }
   Orphans& orphans() { return orphans_; }
 
+  /// Service thread only.
   /// A process that we are connected to ended.
   void on_peer_gone(uint32_t slot);
+  /// Further calls have no effect.
   /// Removes our files; nothing is received any more.
   void leave();
   /// In a forked child: the files are the parent's.
@@ -142,6 +146,7 @@ class Management {
   std::deque<Held> held_ RINGBOLT_GUARDED_BY(mutex_);
   std::atomic<uint32_t> unsent_{0};
   std::atomic<bool> is_open_{false};
+  // Open from open() on, and until the end or a fork: who has the descriptor may poll it without a lock.
   base::UniqueFd poller_;
   base::UniqueFd bell_;
 };

@@ -204,6 +204,7 @@ void ServiceBook::unbind(uint64_t token) {
 
 int ServiceBook::change(Service service, bool is_bind, const IsAlive& is_alive) {
   const base::LockGuard guard(mutex_);
+  // Between processes: two that bind the same id at a time must not both find it free.
   const base::LockedFile lock(AT_FDCWD, directory_ + kLock, kPatienceMs);
   if (!lock.is_held()) {
     return lock.error() == EWOULDBLOCK ? EBUSY : lock.error();
@@ -319,6 +320,7 @@ bool ServiceBook::is_between_listeners(uint64_t service_id, uint64_t now_ns) con
   return std::ranges::any_of(others(), [&](const Other& other) { return closed_lately(other.file); });
 }
 
+/// Written beside it and renamed, so that readers find the old text or the new one.
 int ServiceBook::write_file() const {
   const std::string path = fmt::format("{}/{}{}", directory_, slot_, kSuffix);
   const std::string fresh = path + ".new";

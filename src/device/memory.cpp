@@ -36,6 +36,7 @@ int check_access(uint32_t access) {
 /// Registration pins pages on a NIC, so it fails for addresses where nothing is mapped; a software device has to look.
 int check_mapped(uint64_t address, uint64_t length) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  // A byte a page, whatever it says: mincore(2) fails with ENOMEM where nothing is mapped.
   std::array<unsigned char, 4096> resident{};
   if (length == 0) {
     return 0;
@@ -69,6 +70,7 @@ int check_writable(uint64_t address, uint64_t length) {
     return 0;
   }
   for (const uint64_t at : {address, address + length - 1}) {
+    // EINVAL: the mapping has not the right to be written (madvise(2)). Other errors tell nothing of that.
     if (madvise(reinterpret_cast<void*>(at / page * page), page, MADV_POPULATE_WRITE) != 0 && errno == EINVAL) {
       return base::refused(EFAULT, kRegister, [&] { return why_memory_refused(address, length, true); });
     }
@@ -126,6 +128,7 @@ base::Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomai
   if (const int error = check_access(access)) {
     return base::fail(error);
   }
+  // Sums that wrap: nothing behind this checks bounds again.
   if (address + length < address || iova + length < iova) {
     return base::fail(
         base::refused(EINVAL, kRegister, [&] { return why_memory_refused(std::max(address, iova), length, false); }));

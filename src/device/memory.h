@@ -13,17 +13,19 @@
 namespace ringbolt::device {
 
 /// A protection domain. `users` counts the objects in it: it can't be freed while there are any. Thread-safe.
+/// Relaxed counting is enough: the program must not free it while it makes something in it.
 struct ProtectionDomain {
   explicit ProtectionDomain(Context& owner) : context(owner), key(owner.process().next_pd_key()) {}
 
   Context& context;
-  const uint32_t key;
+  const uint32_t key;  ///< peers see it in the region table; not reused
   std::atomic<uint32_t> users{0};
   std::atomic<uint64_t> regions_made{0};   ///< so far; a region's number
   std::atomic<uint64_t> stuck_regions{0};  ///< those up to this number can't be deregistered any more
 };
 
 /// A registered piece of memory. Not thread-safe, but different regions are independent.
+/// Owns its key and its entry in the region table, not the memory. `context` and `process` outlive it by the domain.
 class MemoryRegion {
  public:
   /// Publishes `length` bytes from `address`, which users of the key name by addresses from `iova`. EINVAL for flags
@@ -31,6 +33,8 @@ class MemoryRegion {
   /// pages, ENOMEM when keys run out.
   static base::Result<std::unique_ptr<MemoryRegion>> create(ProtectionDomain& pd, uint64_t address, uint64_t length,
                                                             uint64_t iova, uint32_t access);
+  /// Blocks, within Process::wait_for_accesses()'s bound. After that no peer and no queue pair of this process touches
+  /// the memory by this key.
   /// Waits for the accesses that go on.
   ~MemoryRegion();
   MemoryRegion(const MemoryRegion&) = delete;
@@ -45,6 +49,7 @@ class MemoryRegion {
   bool has_windows() const;
   /// Its domain had a queue pair that was destroyed in the state ERR, on a device that loses count then.
   bool is_stuck() const { return number_ <= pd_->stuck_regions.load(); }
+  /// Blocks as the destructor does. While it is at it the key opens nothing.
   /// Changes what the flags of ibv_rereg_mr name; the key stays. 0 or an errno, and then nothing has changed.
   int change(int flags, ProtectionDomain* pd, uint64_t address, uint64_t length, uint32_t access);
 
@@ -58,6 +63,7 @@ class MemoryRegion {
 };
 
 /// A memory window: a part of a region under a key of its own. Thread-safe.
+/// Owns its key and its place in the window book. Its destructor waits for accesses as that of a region does.
 class MemoryWindow {
  public:
   static base::Result<std::unique_ptr<MemoryWindow>> create(ProtectionDomain& pd, ibv_mw_type type);
@@ -80,10 +86,10 @@ class MemoryWindow {
 
 /// A binding as a work request asks for it.
 struct WindowBinding {
-  uint32_t region_key = 0;   ///< the region that the window opens
-  uint32_t key = 0;          ///< the key to publish
+  uint32_t region_key = 0;  ///< the region that the window opens
+  uint32_t key = 0;         ///< the key to publish
   uint64_t address = 0;
-  uint64_t length = 0;       ///< 0 closes the window
+  uint64_t length = 0;  ///< 0 closes the window
   uint32_t access = 0;
   uint32_t bound_qpn = link::kAnyQueuePair;
 };
@@ -91,6 +97,7 @@ struct WindowBinding {
 /// Whether the binding may be made: its key is one of a window of the domain, which is the domain of the region, too,
 /// and the region allows it (IBV_ACCESS_MW_BIND, in bounds, no remote write on a region without local write).
 /// Thread-safe.
+/// Of what is there at this moment: bind_window() asks again.
 bool may_bind_window(Process& process, uint32_t pd_key, const WindowBinding& binding);
 
 /// Closes the window that has this key or one like it. The key under which it was open, which peers may use still; 0:

@@ -26,6 +26,7 @@ constexpr const char* kVariable = "RINGBOLT_NETDEVS";
 // IP, UDP and the longest transport headers around a payload.
 constexpr uint32_t kMostHeaderBytes = 96;
 
+/// getifaddrs(3): a list of all interfaces, each once for every address, and once for its link.
 Addresses all_addresses() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
@@ -143,6 +144,7 @@ bool is_interface_up(uint32_t index) {
   if (!socket.is_open()) {
     throw base::Error(errno, "ask for the flags", request.ifr_name);
   }
+  // netdevice(7): brought up by somebody, and with a carrier.
   constexpr int kWanted = IFF_UP | IFF_RUNNING;
   return ioctl(socket.get(), SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & kWanted) == kWanted;
 }

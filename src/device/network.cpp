@@ -34,6 +34,7 @@
 namespace ringbolt::device {
 namespace {
 
+// So that one who polls gets back to his completions: with GRO each may be 64 KiB of packets.
 constexpr size_t kDatagramsAtOnce = 32;
 // How long the service thread stays away while somebody polls: longer and longer.
 constexpr uint64_t kFirstAbsenceNs = 20'000;
@@ -41,6 +42,7 @@ constexpr uint64_t kLastAbsenceNs = 1'000'000;
 constexpr uint16_t kPkeyMask = 0x7fff;  // full and limited members differ in the top bit only
 
 /// A datagram to nobody. Connected queue pairs hear from their own timers that nobody answers.
+/// With RINGBOLT_EXPLAIN alone: a note is looked for among thousands.
 void explain_unknown(const PeerNotes& notes, const wire::PacketView& view, const wire::Flow& flow) {
   const uint32_t qpn = view.headers.bth.dest_qp;
   if (!wire::is_ud(view.headers.bth.opcode)) {
@@ -104,6 +106,7 @@ class Unattended {
   }
 
  private:
+  // They stay as long as the caller's reading: who destroys a completion queue has destroyed its queue pairs before.
   std::array<CompletionQueue*, 4> queues_;
   uint32_t count_ = 0;
   bool has_more_ = false;
@@ -175,6 +178,7 @@ bool Network::take_address_news() {
   return has_news;
 }
 
+/// Level-triggered: who polls leaves packets there for a moment, which would wake the service thread again and again.
 void Network::watch_sockets(bool wanted) {
   if (is_watching_ != wanted) {
     is_watching_ = wanted;
@@ -199,6 +203,7 @@ void Network::look_soon() {
 }
 
 Network::Look Network::receive(uint64_t now_ns, bool is_on_service_thread) {
+  // Before anything is found, and until all that was found has been attended to.
   const QueuePairTable::Reading reading(process_.packet_targets());
   Unattended unattended;
   Look look;
@@ -249,6 +254,7 @@ void Network::send_late() {
 void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread,
                    Unattended& unattended) {
   const auto drop = [&](Drop why) { drops_.count(arrived.interface_index, why); };
+  // Nothing is answered to what is dropped here: its sender need not be the one that it names.
   // A stream's frames have checksums of their own.
   if (!is_stream(arrived.interface_index) && !wire::check_icrc(arrived.flow, arrived.packet, arrived.segment)) {
     return drop(Drop::bad_checksum);
@@ -257,6 +263,7 @@ void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, b
   if (!view) {
     return drop(Drop::unreadable);
   }
+  // There is only the default partition.
   if ((view->headers.bth.pkey & kPkeyMask) != kPkeyMask) {
     return drop(Drop::foreign_partition);
   }
@@ -362,6 +369,7 @@ int Network::send(const Port& port, const Mad& mad) {
   Lease batch(*this, port.netdev_index);
   const size_t header = wire::header_bytes(headers.bth.opcode);
   const auto place = batch.reserve(header + mad.bytes.size());
+  // A lease of one's own is empty, and a management datagram far shorter than a batch.
   RINGBOLT_ASSERT(!place.empty());
   wire::emit(headers, place);
   std::memcpy(place.data() + header, mad.bytes.data(), mad.bytes.size());

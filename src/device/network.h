@@ -27,6 +27,8 @@ struct Mad;
 /// The network side of a process with ports on interfaces, or at streams: hands packets to queue pairs and management
 /// datagrams to queue pair 1, and sends what they have built. Programs that poll read the sockets themselves; while
 /// they do, the service thread stays away. Thread-safe.
+/// Owned by the process. Whoever takes packets in holds a reading of the process' packet targets, so that no queue pair
+/// that it finds ends meanwhile; locks of queue pairs are not taken on that way but for what nobody polls (attend()).
 class Network {
  public:
   /// Opens the sockets. Throws base::Error. `process` must outlive it.
@@ -43,12 +45,15 @@ class Network {
   void leave();
 
   /// A program polls: takes in what has come. Called without locks held; never blocks. False: nothing has.
+  /// Any thread. `now_ns`: CLOCK_MONOTONIC, of just now.
   bool poll(uint64_t now_ns);
   /// The descriptor is readable: the service thread takes in what nobody polls for.
+  /// Service thread only.
   void serve(uint64_t now_ns);
   int descriptor() const { return events_.get(); }
 
   /// Packets on their way out: of a network, or one packet's place on its way into a stream.
+  /// One of the two is there: `datagrams` for interfaces, `packet` (link::kMaxUdpPacketBytes) for streams.
   struct Batch {
     std::unique_ptr<link::UdpBatch> datagrams;
     std::unique_ptr<std::byte[]> packet;
@@ -69,6 +74,8 @@ class Network {
   };
 
   /// A batch of one's own for a while.
+  /// Not thread-safe. Batches are kept for the next lease, and not given back to the system. Throws std::bad_alloc
+  /// where it has to make one.
   class Lease {
    public:
     /// For packets of the port with that Port::netdev_index, and of its like.
@@ -79,6 +86,7 @@ class Network {
     Lease& operator=(const Lease&) = delete;
     /// A place for a packet of `bytes`; sends what is in the batch already if there is none. Empty: too long, or what
     /// is in the batch finds no room in the socket.
+    /// `bytes`: BTH to pad. The place is good until the next call of any function of the lease.
     std::span<std::byte> reserve(size_t bytes) {
       const auto place = batch_.datagrams ? batch_.datagrams->reserve(bytes) : std::span<std::byte>();
       return place.empty() ? make_place(bytes) : place;
@@ -100,6 +108,7 @@ class Network {
     uint64_t waits_since_ns_ = 0;  // for room, as far as that was told; 0: it does not
   };
 
+  /// CLOCK_MONOTONIC.
   /// See link::StreamHealth; 0 for what is at no stream.
   uint64_t excused_until_ns(uint32_t interface_index, uint64_t now_ns) const;
 
@@ -137,13 +146,16 @@ class Network {
   base::UniqueFd events_;                        // the packets' descriptors, the timer and the news of addresses
   base::UniqueFd address_news_;  // the kernel's, of interfaces; not open: it has none to tell, or would not
   base::UniqueFd timer_;
+  // Relaxed, all of these: they tell the service thread whether to stay away, and a look too many does no harm.
   std::atomic<uint64_t> last_poll_ns_{0};
   std::atomic<uint32_t> next_mad_psn_{0};
-  std::atomic<uint64_t> absence_ns_;      // written by the service thread
+  std::atomic<uint64_t> absence_ns_;  // written by the service thread
+  // Sequentially consistent where it is set and cleared, so that each request finds the timer running or starts it.
   std::atomic<bool> is_look_due_{false};  // the timer runs
   bool is_watching_ = true;               // service thread only
 
   Drops drops_;
+  // The locks of this class are leaves but for those of the endpoint and of the streams.
   base::Mutex faults_lock_;
   std::vector<link::UdpFaultPort> fault_ports_ RINGBOLT_GUARDED_BY(faults_lock_);
   std::atomic<uint32_t> faults_generation_{0};  // of the control page when the faults were read

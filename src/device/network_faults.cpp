@@ -92,6 +92,7 @@ void Network::leave() {
     // The last acknowledgement of a connection may be among them, and nobody is left to send it later.
     endpoint_->set_faults({}, {});
     const uint64_t deadline = base::now_ns() + kSocketPatienceNs;
+    // What was held back is let go by the plan without rules, and leaves with the first flush.
     for (send_late(); has_late_.load(std::memory_order_relaxed) && base::now_ns() < deadline; send_late()) {
       ::poll(nullptr, 0, 1);
     }

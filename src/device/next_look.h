@@ -5,8 +5,8 @@
 
 namespace ringbolt::device {
 
-/// When the service thread looks at the timers of sends next. Who sets one wakes it only where that would be too late: a
-/// program that sends all the time sets one with every send, and most of them never run out.
+/// When the service thread looks at the timers of sends next. Who sets one wakes it only where that would be too late:
+/// a program that sends all the time sets one with every send, and most of them never run out.
 class NextLook {
  public:
   /// A timer runs out at `deadline_ns`, where the service thread finds it. True: wake it. Thread-safe, without locks.
@@ -37,6 +37,7 @@ class NextLook {
   }
 
  private:
+  // CLOCK_MONOTONIC. Lowered by those who set timers, taken by the service thread.
   std::atomic<uint64_t> at_ns_{UINT64_MAX};
   std::atomic<bool> is_looking_{false};
 };

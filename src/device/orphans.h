@@ -29,6 +29,7 @@ class Orphans {
   void suspect() { next_ns_.store(0, std::memory_order_seq_cst); }
   /// When on_timer() has something to do. Thread-safe.
   uint64_t next_deadline_ns() const { return next_ns_.load(std::memory_order_relaxed); }
+  /// Service thread only. Reads the folder when suspicions are due, and sends: system calls, but no waiting.
   void on_timer(uint64_t now_ns);
   /// The peer of a connection that is nobody's any more agrees to its end. Thread-safe.
   void on_answer(const wire::CmDrep& answer) RINGBOLT_EXCLUDES(mutex_);
@@ -54,6 +55,7 @@ class Orphans {
   const std::string directory_;
   const uint64_t network_;
   const Sender sender_;
+  // 0: somebody is suspected. on_timer() takes it with an exchange, and puts its own back only where it finds none.
   std::atomic<uint64_t> next_ns_{UINT64_MAX};
   uint32_t looks_ = 0;  // since the last suspicion; service thread only, as the next
   uint64_t next_look_ns_ = UINT64_MAX;

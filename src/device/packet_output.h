@@ -22,6 +22,7 @@ namespace ringbolt::device {
 
 /// The packets of one half of a queue pair on their way into the socket: what finds no room there stays here, in its
 /// order, for the next call. Under the lock of that half, but for has_unsent().
+/// Holds a batch of the network only from reserve() until all of it has left: a batch is 64 KiB.
 class PacketOutput {
  public:
   /// `lane` counts what leaves. `path_mtu_bytes`: of the packets, to name it where the network takes less.
@@ -42,6 +43,7 @@ class PacketOutput {
   /// Builds the packet at a reserved place for the longest one, sealed with `token`, with the payload that `fill` puts
   /// at the address it is given. False: `fill` says that its bytes are no longer there.
   template <class Fill>
+  /// `packet` is patched in place. With a cable that is cut what is built is counted as discarded, and goes nowhere.
   bool build(std::span<std::byte> place, const link::UdpPath& path, transport::OutPacket& packet, uint64_t token,
              Fill fill) {
     if (packet.headers.bth.opcode != wire::kGreeting) {
@@ -73,6 +75,7 @@ class PacketOutput {
   }
   /// Sends what is here. False: some of it finds no room in the socket, and is tried again when there is, or soon, by
   /// the service thread: whoever sends or polls may do it no more.
+  /// A packet that the kernel refuses is lost, and counted: RC sends it again.
   bool send();
   /// Some of what was sent is still here.
   bool is_holding() const { return batch_.has_value(); }
@@ -88,6 +91,7 @@ class PacketOutput {
   cluster::CounterLane& lane_;
   const uint32_t path_mtu_bytes_;
   std::optional<Network::Lease> batch_;  // there between two calls if the socket is full
+  // Written under the lock of the half. Relaxed: whoever sees it late has been asked for by request_service().
   std::atomic<bool> has_unsent_{false};
 };
 

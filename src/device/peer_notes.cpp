@@ -17,6 +17,7 @@
 namespace ringbolt::device {
 namespace {
 
+// "RINGBYN2" as it lies in the file.
 constexpr uint64_t kMagic = 0x324e5942474e4952U;  // of this layout
 
 /// A note as it lies in the file: words, which are written and read one by one, so that a note that is changed

@@ -52,6 +52,7 @@ class PeerNotes {
   /// `note.pid` and `note.time_ns` are set here.
   void write(const Note& note);
   /// How many were ever written, by anybody: those from here on are news. A load, for the hot path.
+  // Relaxed: only told how many; find() acquires what they say, and checks each note's sum.
   uint64_t count() const noexcept { return std::atomic_ref<uint64_t>(*written_).load(std::memory_order_relaxed); }
   /// The newest that is wanted, of those from number `first` on.
   std::optional<Note> find(const std::function<bool(const Note&)>& is_wanted, uint64_t first = 0) const;

@@ -15,6 +15,8 @@
 namespace ringbolt::device {
 
 /// The pieces of a work request as they lie in this process, after their keys were checked.
+/// It owns none of the memory, which the program may give away at any time: whoever makes it uses it at once, under the
+/// lock of its half (QueuePair::wait_for_copies() waits for that).
 struct Pieces {
   std::array<iovec, kMaxSge> at;
   uint32_t count = 0;
@@ -41,6 +43,7 @@ struct Pieces {
     return some;
   }
 
+  // Both stop at the end of the pieces, and copy less then: callers have compared the lengths.
   /// Copies `length` bytes from `offset` of the pieces to `target`.
   void gather(uint32_t offset, std::byte* target, uint32_t length) const {
     each(offset, length, [&](std::byte* piece, size_t size) {

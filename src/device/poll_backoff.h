@@ -45,6 +45,7 @@ class PollBackoff {
   }
 
   static constexpr uint32_t kPollsBetweenChecks = 256;  ///< of timers and of peers that sleep
+  // Timers of queue pairs are of milliseconds: this is often enough, and seldom beside what a poll costs.
   static constexpr uint64_t kNsBetweenChecks = 50'000;
   static constexpr uint32_t kPollsBetweenYields = 8;  ///< once the core is given away now and then
   static constexpr uint32_t kPollsBetweenLooks = 16;

@@ -66,6 +66,7 @@ std::unique_ptr<link::Rendezvous> Process::open_rendezvous() {
 
 Process::~Process() {
   if (is_abandoned()) {
+    // They are not deleted: their destructors would join threads, and remove files, of the parent's.
     static_cast<void>(rendezvous_.release());  // the parent's, and so are the thread and the file of the next two
     static_cast<void>(idle_watch_.release());
     static_cast<void>(peer_notes_.release());
@@ -182,6 +183,7 @@ Network& Process::open_network() {
 void Process::leave() {
   std::call_once(left_, [this] {
     idle_watch_.reset();
+    // One for all queue pairs together.
     const uint64_t deadline_ns = base::now_ns() + kLeastTimeoutNs;
     each_queue_pair([&](QueuePair& qp) {
       qp.settle_told("the program ended", deadline_ns);

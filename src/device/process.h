@@ -34,6 +34,8 @@ class Context;
 class IdleWatch;
 class QueuePair;
 
+/// Owned by its contexts, and whoever else holds Context::shared_process(). In a forked child it is abandoned: nothing
+/// of it is used, and its destructor leaves alone what is the parent's.
 /// What a process has once, however many contexts it opens: its slot, its region table, what it knows of other
 /// processes, its objects by their numbers, and the service thread, which does what nobody polls for and sleeps when
 /// there is nothing to do. It joins these parts, and is what the rendezvous and the service thread tell of things.
@@ -58,9 +60,12 @@ class Process final : private link::RendezvousSink, private ServiceThread::Dutie
   /// Queue pair 1: management datagrams for the connection manager.
   Management& management() { return *management_; }
   /// Opens the network at the first call. Throws base::Error.
+  /// The reference is good as long as the process. Blocks while another thread opens it, and that as long as joining
+  /// the port's other processes takes (UdpGroup).
   Network& open_network();
   /// Only after open_network().
   Network& network() { return *open_network_.load(std::memory_order_acquire); }
+  /// Never given out twice, so that a domain that is gone opens nothing. Relaxed: only its being different matters.
   uint32_t next_pd_key() { return next_pd_key_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Shareable memory, known to every peer. ENOMEM, EMFILE.
@@ -70,15 +75,20 @@ class Process final : private link::RendezvousSink, private ServiceThread::Dutie
   /// A region over the arena is gone; 0: it was over none.
   void drop_arena(uint32_t arena_id) { remotes_.drop(arena_id); }
 
+  /// From here on the service thread and those who read packets find it. Throws std::bad_alloc.
   /// Gives the queue pair a number that was not used for long. ENOMEM when all are taken.
   base::Result<uint32_t> add(const std::shared_ptr<QueuePair>& qp);
+  /// Waits until nobody who reads packets has it any more: not from within such a reading (QueuePairTable).
   void remove(const QueuePair& qp);
+  /// Throws std::bad_alloc.
   void add(const std::shared_ptr<CompletionQueue>& cq);
   void remove(const CompletionQueue& cq);
+  // A context adds itself when it is whole, and is out before it ends: remove() waits for who looks at contexts.
   void add(Context* context) RINGBOLT_EXCLUDES(contexts_mutex_);
   void remove(Context* context) RINGBOLT_EXCLUDES(contexts_mutex_);
 
   /// The process that owns the queue pair number; nothing when there is none. Never blocks for long.
+  /// Throws std::bad_alloc. errno says what was wanting where this process can't reach it: see Rendezvous::peer_at().
   std::shared_ptr<link::RemoteProcess> owner_of(uint32_t qpn);
 
   /// Somebody must get on with queued work although no program thread may poll: the service thread looks at that
@@ -125,6 +135,7 @@ class Process final : private link::RendezvousSink, private ServiceThread::Dutie
 
   /// Returns when no peer copies from or to the region of `key` any more; call after hiding it. Bounded: a peer that
   /// is stopped in the middle of a copy holds us up for at most kAccessDrainNs.
+  /// Under no lock of a queue pair: it takes those for receiving of all.
   void wait_for_accesses(uint32_t key);
   /// A queue pair has closed a window, and its send queue goes on once no peer uses the window's key any more, which
   /// the service thread finds out: who asks holds its queue pair's lock, and to find out takes those of all others.
@@ -135,8 +146,11 @@ class Process final : private link::RendezvousSink, private ServiceThread::Dutie
   void wait_for_own_copies(bool is_wrapped = false);
 
   /// Tells the peers that we exit, and what we have received. Further calls have no effect.
+  /// Blocks, within bounds: for sends that are told already and not delivered, and for what is left in sockets. Any
+  /// thread, also at exit; the second caller waits for the first.
   void leave();
   /// In a forked child: the parent owns everything here.
+  /// Takes no lock: whoever held it stayed with the parent. Closes the child's copies of descriptors, and says nothing.
   void abandon_after_fork();
   /// Interfaces have gone up or down, or their addresses changed. Service thread only.
   void look_at_addresses();
@@ -146,6 +160,8 @@ class Process final : private link::RendezvousSink, private ServiceThread::Dutie
   bool is_abandoned() const { return is_abandoned_.load(std::memory_order_relaxed); }
 
  private:
+  // On the service thread, without locks held: see link::RendezvousSink. What they throw for want of memory gets no
+  // further than ServiceThread::run().
   void on_ready(const std::shared_ptr<link::Peer>& peer) override;
   void on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, link::OfferFiles files) override;
   void on_withdraw(const std::shared_ptr<link::Peer>& peer, const link::Withdraw& withdraw) override;

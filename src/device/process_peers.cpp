@@ -100,6 +100,7 @@ void Process::on_release(const std::shared_ptr<link::Peer>& peer, const link::Re
 }
 
 void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
+  // In this order: what the peer did before it went is told before its going is.
   each_completion_queue([](CompletionQueue& queue) { queue.take_arrived(); });
   each_queue_pair([&](QueuePair& qp) { qp.lanes().on_peer_gone(*peer, peer->left_orderly()); });
   each_completion_queue([](CompletionQueue& queue) { queue.on_peer_gone(); });

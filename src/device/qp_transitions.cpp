@@ -11,6 +11,8 @@ namespace {
 
 enum Types : unsigned { kRc = 1, kUc = 2, kUd = 4, kConnected = kRc | kUc, kAll = kConnected | kUd };
 
+/// A row of the tables for Modify Queue Pair (InfiniBand Architecture Specification, 11.2.5.2), as man ibv_modify_qp
+/// has them: `required` and `optional` are masks of ibv_qp_attr_mask.
 struct Step {
   ibv_qp_state from;
   ibv_qp_state to;

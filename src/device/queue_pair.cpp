@@ -46,6 +46,7 @@ SendQueue::Limits limits_of(const ibv_qp_cap& caps, const ibv_qp_init_attr& init
 
 bool is_vendor(uint8_t opcode) { return opcode == wire::kGreeting || opcode == wire::kSelectiveAck; }
 
+/// Greetings and reports pass between own peers of RC and UC alone.
 bool is_of(ibv_qp_type type, uint8_t opcode) {
   switch (type) {
     case IBV_QPT_UD:
@@ -241,6 +242,7 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
   }
   if (core_.receive_attention.load(std::memory_order_relaxed) && !diverts_unexpected_) [[unlikely]] {
     // It is paid now. Who changes the state asks for a look after that: if the state is another one by now, for this.
+    // An exchange, so that the look at the state is not made before it.
     core_.receive_attention.exchange(false, std::memory_order_seq_cst);
     if (core_.state() == IBV_QPS_ERR) {
       core_.ask_for_look();
@@ -278,6 +280,7 @@ uint64_t QueuePair::deadline_ns() const {
 
 void QueuePair::fail_from_queue() {
   // The caller holds a completion queue's lock, perhaps inside our own progress: no lock of ours may be taken.
+  // First the state: who is asked for by what follows looks at that.
   core_.set_state(IBV_QPS_ERR);
   core_.announce(IBV_EVENT_QP_FATAL);
   // Its other queue has work to flush, and its program may sleep on that one.
@@ -330,6 +333,7 @@ void QueuePair::drop(Drop why, const InboundPacket& packet) {
   core_.process.network().drops().count(core_.port->netdev_index, why);
 }
 
+/// The state is a hint here: a packet that comes in the very moment of a reset waits in an inbox that is emptied then.
 QueuePair::Unpolled QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
   const ibv_qp_state state = core_.state();
   const wire::Bth& bth = packet.view.headers.bth;
@@ -367,6 +371,7 @@ QueuePair::Unpolled QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
   return unpolled;
 }
 
+/// First the packet, then the mark: who takes the mark finds it.
 CompletionQueue* QueuePair::take_in(InboundPacket&& packet, bool is_answer, uint64_t now_ns) {
   if (!(is_answer ? inboxes_->answers : inboxes_->requests).push(std::move(packet))) {
     drop(Drop::inbox_full, packet);  // which is untouched then
@@ -389,6 +394,7 @@ void QueuePair::look_at_faults() {
   receive_.add_quirks();
 }
 
+// Service thread.
 void QueuePair::look_at_cable() {
   if (core_.port->unplugged() != fault::Unplug::flush) {
     return;
@@ -455,6 +461,7 @@ bool QueuePair::try_rest() {
 }
 
 void QueuePair::send_rest(uint64_t deadline_ns) {
+  // Between two tries, without any lock: the service thread, and those who poll, work as well.
   constexpr timespec kPause{0, 100'000};
   while (try_rest() && base::now_ns() < deadline_ns) {
     nanosleep(&kPause, nullptr);

@@ -69,6 +69,8 @@ void QueuePairCore::kick() {
   }
 }
 
+/// Pieces without bytes have no key that could be wrong (InfiniBand Architecture Specification, 9.7.4.1.4 has it so for
+/// remote keys), and are left out, so that `count` is at most kMaxSge.
 bool QueuePairCore::translate_each(std::span<const ibv_sge> from, bool is_inline, uint32_t access,
                                    Pieces& pieces) const {
   for (const ibv_sge& piece : from) {
@@ -81,6 +83,7 @@ bool QueuePairCore::translate_each(std::span<const ibv_sge> from, bool is_inline
       if (!process.regions().locate(piece.lkey, pd.key, link::kAnyQueuePair, access, piece.addr, piece.length, place)) {
         return false;
       }
+      // Only a message in one piece can be named by its place in an arena; the others are copied.
       pieces.arena = {pieces.count == 0 ? place.arena_id : 0, place.arena_offset};
     }
     pieces.at[pieces.count++] = {reinterpret_cast<void*>(place.host), piece.length};

@@ -19,6 +19,10 @@ namespace ringbolt::device {
 
 class QueuePairTransport;
 
+/// Relaxed throughout: the lock for sending orders them for those who hold it, and nothing else is read by what the
+/// others find. The two loads of unfinished() are not one look for these: with a post and a completion in between it
+/// may be any number. So they only decide by it whether to look, and whoever posts sees to it that somebody looks again
+/// (SendQueue::end_post).
 /// How far the sends of a queue pair are, by numbers that wrap: those before `done` are complete, those before `next`
 /// were executed, those before `tail` posted. Written under the lock for sending; anybody may look.
 struct SendProgress {
@@ -43,15 +47,21 @@ struct QueuePairCore {
   QueuePairCore(ProtectionDomain& domain, CompletionQueues completion_queues, const ibv_qp_init_attr& init,
                 ibv_qp* c_object);
 
+  /// A hint without one of the two locks, under which the state changes, but for CompletionQueue::overflow(). Whoever
+  /// changes it asks for a look afterwards, so that nobody sleeps on the old one.
   ibv_qp_state state() const { return state_.load(std::memory_order_relaxed); }
+  /// Also shows it in the C object, whose memory the program may read at any time.
   void set_state(ibv_qp_state state);
   /// Everything that is posted ends in errors from here on, the first send with `first_send_status`. No effect in the
   /// state ERR. Under the lock for sending or the one for receiving: either keeps the transport as it is.
   void enter_error(ibv_wc_status first_send_status);
   /// After the change of state that it tells of: who hears it asks for the state.
   void announce(ibv_event_type event) const { context.announce(event, handle); }
+  /// Without waiting: announces at once, or once the last work request has failed, or never.
   /// A connected queue pair has failed as its peer died: what the profile makes of it.
   void note_peer_died();
+  /// Marks both halves in their completion queues as well. Thread-safe, takes no lock; may make a system call to wake
+  /// the service thread.
   /// The service thread gets on with it if the program may sleep meanwhile.
   void kick();
   /// Who receives has more to look at than what the transport knows.
@@ -60,6 +70,9 @@ struct QueuePairCore {
     queues.receive->mark_receiver(receive_place);
   }
 
+  /// `pieces` is the caller's, with its `count` at 0; it names memory of the program's, which may go when the program
+  /// deregisters it: it is looked up anew each time that bytes move. Inline pieces are taken as they are. No lock: the
+  /// region table is read as peers read it. On false `pieces` may hold some of the pieces already.
   /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
   bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const {
     link::RegionTableView::Place place;
@@ -73,6 +86,8 @@ struct QueuePairCore {
     }
     return translate_each(from, is_inline, access, pieces);
   }
+  /// `address` is the region's own (it may be zero-based), what is returned a pointer of this process. Either lock
+  /// keeps the attributes as they are. The memory may be unmapped all the same: see base/guarded_copy.h.
   /// Where memory lies that a peer names; null where the key or the queue pair does not allow it `access`.
   std::byte* find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const;
   /// `use` hears of the notes if there are some, and may throw: then nothing is noted.
@@ -85,6 +100,8 @@ struct QueuePairCore {
   /// A SEND of that many bytes can't be: notes it, to be told.
   void note_overlong(uint32_t length);
 
+  // `pd`, `context`, `handle` and a shared receive queue end after destroy() at the earliest, and perhaps before this
+  // does, which the service thread may still hold: nothing looks at them from then on.
   ProtectionDomain& pd;
   Context& context;
   const std::shared_ptr<const Port> port;  ///< the service thread may hold the queue pair longer than the context lives
@@ -105,6 +122,7 @@ struct QueuePairCore {
   /// knows the queue pair.
   std::atomic<QueuePairTransport*> transport{nullptr};
   std::atomic<ibv_wc_status> first_flush_status{IBV_WC_WR_FLUSH_ERR};
+  // Two hints that are looked at without a lock and settled under one: who sets one marks the queue pair after that.
   std::atomic<bool> owes_fatal{false};         ///< IBV_EVENT_QP_FATAL, once the last work request has failed
   std::atomic<bool> receive_attention{false};  ///< see ask_for_look()
   uint32_t receive_place = 0;                  ///< its place in its completion queue of receives, and of sends; given

@@ -27,6 +27,7 @@ class QueuePairNumbers {
   const uint32_t slot_;
   base::Mutex mutex_;
   std::bitset<kMaxQueuePairs> is_taken_ RINGBOLT_GUARDED_BY(mutex_);
+  // modulo kMaxQueuePairs
   uint32_t next_index_ RINGBOLT_GUARDED_BY(mutex_);
 };
 

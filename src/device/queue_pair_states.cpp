@@ -44,6 +44,7 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
       return error;
     }
   }
+  // Before the locks of the halves: both take these themselves, and the first waits for the peer without them.
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
     if (SendQuirks* const early = send_.early()) {
       early->deliver_told(send_, base::now_ns() + kLeastTimeoutNs);
@@ -64,6 +65,7 @@ int QueuePair::step(ibv_qp_state from, ibv_qp_state to, const ibv_qp_attr& attri
     core_.enter_error(IBV_WC_WR_FLUSH_ERR);
     return 0;
   }
+  // Stored before anything is acquired, since that goes by them; put back if it fails.
   const ibv_qp_attr before = core_.attributes;
   store_attributes(attributes, mask, core_.attributes);
   if (const int error = acquire_for(from, to)) {
@@ -99,6 +101,7 @@ void QueuePair::reset_whole() {
   });
   settle_told("a queue pair was reset", 0);
   send_rest(base::now_ns() + kLeastTimeoutNs);
+  // From here on no completion queue looks at it, so that the transport can end.
   core_.queues.receive->suspend(core_.receive_place, true);
   core_.queues.send->suspend(core_.send_place, false);
   lanes_.end_accesses();
@@ -124,6 +127,7 @@ int QueuePair::acquire_for(ibv_qp_state from, ibv_qp_state to) noexcept try {
     }
   }
   if (to == IBV_QPS_RTS) {
+    // There is a transport from RTR on, and the steps lead to RTS over that.
     transport_->start(send_.slots());
   }
   return 0;
@@ -164,6 +168,7 @@ int QueuePair::connect_lane() {
 }
 
 void QueuePair::install(std::unique_ptr<QueuePairTransport> transport) {
+  // Before the transport can be found, whose messages are counted by it.
   core_.mtu_shift = mtu_shift(core_.attributes.path_mtu);
   transport_ = std::move(transport);
   core_.transport.store(transport_.get(), std::memory_order_seq_cst);

@@ -17,6 +17,7 @@ class QueuePair;
 /// The queue pairs of a process by the lower bits of their numbers, for who has a packet for one: no lock and no
 /// reference count for a packet. Who removes one waits instead, until nobody reads any more who may have found it.
 /// Thread-safe.
+/// Of a number only the lower bits are looked at: the UDP endpoint hands over only packets for this process' slot.
 class QueuePairTable {
  public:
   /// As long as it lives, what its thread finds stays. Its thread removes nothing meanwhile, and never waits for long.
@@ -35,7 +36,10 @@ class QueuePairTable {
   };
 
   /// Null: there is none. While the caller reads.
+  // Sequentially consistent, all of them: a reader counts itself and then looks, who removes clears and then looks at
+  // the count, and one of the two must see the other.
   QueuePair* find(uint32_t qpn) const { return place(qpn).load(std::memory_order_seq_cst); }
+  /// When all of it is there, its places in completion queues too.
   void put(uint32_t qpn, QueuePair& qp) { place(qpn).store(&qp, std::memory_order_seq_cst); }
   /// Afterwards nobody has it from here.
   void remove(uint32_t qpn) RINGBOLT_EXCLUDES(removing_) {

@@ -14,9 +14,9 @@ namespace ringbolt::device {
 
 class QueuePair;
 
-/// The queue pairs of a completion queue, each at a place of its own, and which of them may have something for it: while
-/// they are few, all; when they have once been many, those that are marked. So looking for what is new costs what is
-/// new, and not what could be. Under the lock of the completion queue, except where said.
+/// The queue pairs of a completion queue, each at a place of its own, and which of them may have something for it:
+/// while they are few, all; when they have once been many, those that are marked. So looking for what is new costs what
+/// is new, and not what could be. Under the lock of the completion queue, except where said.
 class ReadyList {
  public:
   /// So many are looked at sooner than found by marks, each of which is a cache line that goes back and forth.
@@ -25,6 +25,7 @@ class ReadyList {
   /// Room for one more: add() does not fail then. Throws std::bad_alloc, and nothing has changed.
   void make_room();
   uint32_t add(QueuePair& qp);
+  /// The place may be given to another queue pair at once: a mark that is left there costs one look.
   void remove(uint32_t place);
   /// Keeps the place; put() gives it back to its queue pair.
   void suspend(uint32_t place) { places_[place] = nullptr; }
@@ -58,8 +59,10 @@ class ReadyList {
   }
 
   /// Null: nobody has it, or it is suspended.
+  /// Marks come from peers, too, so `place` may be any number.
   QueuePair* at(uint32_t place) const { return place < places_.size() ? places_[place] : nullptr; }
   /// Whether one is marked. Only if uses_marks().
+  // Relaxed where it is read under the lock: use() has stored it under the same one.
   bool has_marked() const { return !marks_.load(std::memory_order_relaxed)->is_empty(); }
   template <class Use>
   void each(Use use) const {

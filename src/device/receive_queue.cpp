@@ -12,6 +12,7 @@
 namespace ringbolt::device {
 
 ReceiveQueue::ReceiveQueue(QueuePairCore& core, uint32_t depth, uint32_t max_pieces, bool has_quirks)
+    // With a shared receive queue the ring is never used, but has a place: its arithmetic wants a depth.
     : core_(core), ring_(core.queues.shared != nullptr ? 1 : depth, max_pieces) {
   if (has_quirks) {
     quirks_ = std::make_unique<ReceiveQuirks>(core, depth);
@@ -165,6 +166,7 @@ void ReceiveQueue::flush(CompletionQueue& cq) {
   if (quirks_ != nullptr) {
     quirks_->on_flush();
   }
+  // The receive that it had taken is over, and it takes no more: those in the shared queue are not its own to flush.
   if (core_.queues.shared != nullptr && !has_flushed_last_) {
     has_flushed_last_ = true;
     core_.announce(IBV_EVENT_QP_LAST_WQE_REACHED);

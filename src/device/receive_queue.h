@@ -24,6 +24,8 @@ class ReceiveQuirks;
 
 /// The receive queue of a queue pair, or its way to a shared one: takes receives, gives them to messages, completes
 /// them. Thread-safe: post() takes the lock for receiving itself, the others are called under it.
+/// Owns copies of the posted receives' pieces, not their memory. One receive is open at a time: it is the device's from
+/// open() until complete() or fail(), which both make a completion.
 class ReceiveQueue {
  public:
   /// `has_quirks`: of the port's profile or faults, see SendQuirks::are_needed. Throws std::bad_alloc.
@@ -32,13 +34,16 @@ class ReceiveQueue {
   ReceiveQueue(const ReceiveQueue&) = delete;
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
 
+  /// 0, EINVAL, ENOMEM when it is full; `*bad` then names the first that was not taken. Any thread, never throws.
   /// As ibv_post_recv.
   int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
   /// The same, with notes of where it was posted; there are notes.
   int post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const ReceivePosting& from);
+  /// 0 or EOPNOTSUPP. Any thread; for messages that are taken in from here on, and for good.
   /// Messages that lie in memory which this process sees anyway are not copied from here on: see base/in_place.h.
   /// EOPNOTSUPP where a profile or a shared receive queue has other ideas of receives.
   int receive_in_place();
+  /// Relaxed: a message that misses it by a hair is copied.
   bool receives_in_place() const { return receives_in_place_.load(std::memory_order_relaxed); }
 
   QueuePairCore& core() const { return core_; }
@@ -46,13 +51,16 @@ class ReceiveQueue {
   ReceiveQuirks* quirks() const RINGBOLT_REQUIRES(receive_half) { return quirks_.get(); }
   /// There are faults now, which a plain queue knows nothing of. Throws std::bad_alloc.
   void add_quirks() RINGBOLT_REQUIRES(receive_half);
+  // References are good as long as the lock is held.
   CurrentReceive& current() RINGBOLT_REQUIRES(receive_half) { return current_; }
   ReceiveRing& ring() RINGBOLT_REQUIRES(receive_half) { return ring_; }
 
   /// Opens the oldest receive for a message; true if one is open already. False: there is none.
   bool open() RINGBOLT_REQUIRES(receive_half);
+  /// IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, or what a fault wants: the caller fails the receive with it.
   /// A message of `total` bytes begins in the open receive. Success, or what the receive has to complete with.
   ibv_wc_status begin(uint32_t total) RINGBOLT_REQUIRES(receive_half);
+  /// When a message begins, not when the receive is posted: what was deregistered in between is refused.
   /// Finds the memory of the open receive. False: its keys don't allow it.
   bool translate() RINGBOLT_REQUIRES(receive_half) {
     current_.pieces.count = 0;  // not all of it: clearing 256 bytes costs more than a short message
@@ -68,6 +76,7 @@ class ReceiveQueue {
       place_with_quirks(offset, data, length);
     }
   }
+  /// `cq` is the completion queue of its receives.
   /// The message is whole; `in_place`, if not null, is where it lies.
   void complete(CompletionQueue& cq, const ReceivedMessage& message, const std::byte* in_place = nullptr)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
@@ -88,7 +97,9 @@ class ReceiveQueue {
   /// A fault holds back what has come.
   bool is_coalescing() RINGBOLT_REQUIRES(receive_half);
   /// Gives receives to messages that came before them, where there are any. False: the queue pair has failed by it.
+  /// Only with a profile that has ideas of its own of messages without receives.
   bool deliver_unexpected(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock);
+  /// Forgets all receives without completions. When no completion queue knows the queue pair.
   void reset() RINGBOLT_REQUIRES(receive_half);
 
  private:
@@ -105,8 +116,8 @@ class ReceiveQueue {
   std::atomic<bool> receives_in_place_{false};
   ReceiveRing ring_ RINGBOLT_GUARDED_BY(receive_half);
   CurrentReceive current_ RINGBOLT_GUARDED_BY(receive_half);
-  bool has_flushed_last_ RINGBOLT_GUARDED_BY(receive_half) = false;
-  bool is_established_ RINGBOLT_GUARDED_BY(receive_half) = false;  // IBV_EVENT_COMM_EST was announced
+  bool has_flushed_last_ RINGBOLT_GUARDED_BY(receive_half) = false;  // IBV_EVENT_QP_LAST_WQE_REACHED was announced
+  bool is_established_ RINGBOLT_GUARDED_BY(receive_half) = false;    // IBV_EVENT_COMM_EST was announced
 };
 
 inline bool ReceiveQueue::open() {

@@ -14,6 +14,7 @@
 namespace ringbolt::device {
 
 /// Posted receives, first in, first out. Not thread-safe.
+/// Owns copies of the pieces; all memory is taken when it is made or resized.
 class ReceiveRing {
  public:
   struct Receive {
@@ -21,6 +22,7 @@ class ReceiveRing {
     std::span<const ibv_sge> pieces;
   };
 
+  /// `depth`: receives, 1 or more. `max_sge`: pieces of each.
   /// Throws std::bad_alloc.
   ReceiveRing(uint32_t depth, uint32_t max_sge)
       : depth_(depth), max_sge_(max_sge), heads_(depth), pieces_(size_t{depth} * max_sge) {}
@@ -46,15 +48,18 @@ class ReceiveRing {
     ++count_;
     return 0;
   }
+  /// There is one. resize() and clear() end it, too.
   /// The oldest; it stays valid until as many were pushed as the ring is deep.
   Receive front() const {
     return {heads_[first_].wr_id, {pieces_.data() + size_t{first_} * max_sge_, heads_[first_].pieces}};
   }
+  /// There is one.
   void pop() {
     first_ = first_ + 1 == depth_ ? 0 : first_ + 1;
     --count_;
   }
   void clear() { first_ = count_ = 0; }
+  /// Throws std::bad_alloc; either way nothing has changed then.
   /// EINVAL when more are posted than the new depth holds.
   int resize(uint32_t depth) {
     if (depth < count_) {

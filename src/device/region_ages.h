@@ -9,6 +9,7 @@ namespace ringbolt::device {
 
 /// In which order regions were made: for profiles whose queue pairs know only those that there were at their RTR.
 /// Thread-safe.
+/// Its lock is a leaf. add() throws std::bad_alloc, and is called for profiles that ask for it alone.
 class RegionAges {
  public:
   void add(uint32_t key) {

@@ -15,6 +15,7 @@ namespace ringbolt::device {
 /// The other processes that a process has to do with, and the memory that it shares with all of them: each peer is told
 /// of every arena, those that come and those that go, in that order. Under its lock peers send, and that of the arenas
 /// is taken; nothing else. Thread-safe.
+/// Owned by the process. What it gives is shared: a connection that holds a remote process outlives forget().
 class RemoteProcesses {
  public:
   link::OwnArenas& arenas() { return arenas_; }
@@ -30,6 +31,7 @@ class RemoteProcesses {
   /// once the last region over it is, too.
   void free(const void* address);
   /// A region over the arena is gone; 0: it was over none.
+  // Both may send to every peer: no waiting, but system calls.
   void drop(uint32_t arena_id);
 
  private:

@@ -92,6 +92,7 @@ void SendQueue::store(uint32_t index, const SendRequest& request) {
   stored.pieces_count = request.length == 0 ? 0 : 1;
 }
 
+/// The caller has seen that there is room: the place may hold a send that is over.
 SendEntry& SendQueue::append(const ibv_send_wr& wr, uint32_t length) {
   SendEntry& entry = entries_[core_.sends.tail.load(std::memory_order_relaxed) & mask_];
   entry = {};
@@ -132,6 +133,7 @@ inline bool SendQueue::is_plain(const ibv_send_wr& wr) {
 }
 
 int SendQueue::append_list(ibv_send_wr*& wr) {
+  // In SQD and ERR requests are taken, and wait, or are flushed.
   const bool executes = core_.state() == IBV_QPS_RTS;
   SendProgress& sends = core_.sends;
   for (; wr != nullptr; wr = wr->next) {
@@ -147,6 +149,7 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
       begin(entry, *wr, may_begin);
     }
     commit(entry);
+    // done may move on outside of complete(), and without the completion queue's lock, since nothing is told.
     // Complete at once, with nothing before it that is not, and nobody to be told: over before anybody looks.
     if (entry.phase == SendPhase::finished && !entry.is_signaled &&
         sends.done.load(std::memory_order_relaxed) == tail) {
@@ -167,6 +170,7 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
   if (error != 0) [[unlikely]] {
     explain_refusal(error, wr);
   }
+  // `wr` is the first that was not taken: append_list() moves it on.
   if (error > 0 && bad != nullptr) {  // a negated number comes from a driver that leaves the pointer alone
     *bad = wr;
   }
@@ -371,6 +375,7 @@ std::optional<ibv_wc_status> SendQueue::outcome(uint32_t index) {
     }
     QueuePairTransport* const known = transport();
     const ibv_qp_state state = core_.state();
+    // What nobody can say anything of any more is flushed: whether it has arrived its program can't know either.
     if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
       if (known != nullptr) {
         known->flush();
@@ -425,6 +430,7 @@ void SendQueue::complete(CompletionQueue& cq) {
       retire(done, *status);
     }
   }
+  // ReceiveQueue::flush() announces the event, once both queues are empty.
   if (core_.owes_fatal.load(std::memory_order_relaxed) && core_.sends.unfinished() == 0) [[unlikely]] {
     core_.queues.receive->mark_receiver(core_.receive_place);
     core_.process.request_service(*core_.queues.receive);  // which may not be polled any more

@@ -64,6 +64,7 @@ bool SendQuirks::are_needed(const QueuePairCore& core) {
 }
 
 size_t SendQuirks::slots(const QueuePairCore& core, uint32_t requests) {
+  // Sends that may be told and not delivered: each has a slot until it is.
   constexpr size_t kMostEarly = 8192;
   const size_t parts = core.faults.shuffle() != nullptr ? shuffle::kMostParts : 1;
   return std::bit_ceil(size_t{requests} * parts + (may_complete_early(core) ? kMostEarly : 0));
@@ -234,6 +235,7 @@ int SendQuirks::append_pieces(SendQueue& queue, const ibv_send_wr& wr) {
   return 0;
 }
 
+/// They were not executed, since that begins once the whole list is there.
 void SendQuirks::take_back(SendQueue& queue, uint32_t first, uint64_t line_free_ns) {
   for (uint32_t index = core_.sends.tail.load(std::memory_order_relaxed); index != first;) {
     --index;

@@ -21,9 +21,9 @@ struct SendRequest {
   bool is_type2_window;
   uint32_t length;  ///< bytes of all pieces
   uint32_t pieces_count;
-  uint32_t immediate;  ///< or the key to invalidate
-  const ibv_sge* pieces;
-  uint32_t key;  ///< remote key; region key of a window binding
+  uint32_t immediate;     ///< or the key to invalidate
+  const ibv_sge* pieces;  ///< `pieces_count` of them; not owned
+  uint32_t key;           ///< remote key; region key of a window binding
   uint32_t window_key;
   uint64_t remote_address;  ///< or the window's first address
   uint64_t compare_or_add;
@@ -43,26 +43,28 @@ struct SendRequest {
 
 /// Where a queued send stands.
 enum class SendPhase : uint8_t {
-  queued,    ///< its request is stored, and `moved` bytes are on their way already
-  answering, ///< the peer executes it; its request is stored, for the result
-  wired,     ///< number `operation` of the network engine; its request is stored, for its bytes
-  sent,      ///< complete once the slots before `end_slot` are consumed
-  finished,  ///< complete
-  failed,    ///< complete, with `status`
+  queued,     ///< its request is stored, and `moved` bytes are on their way already
+  answering,  ///< the peer executes it; its request is stored, for the result
+  wired,      ///< number `operation` of the network engine; its request is stored, for its bytes
+  sent,       ///< complete once the slots before `end_slot` are consumed
+  finished,   ///< complete
+  failed,     ///< complete, with `status`
 };
 
+/// A send from its post to its completion, under the lock for sending. What completing it needs; the request itself
+/// lies beside it (SendQueue::request), and only if a phase says that it is stored.
 struct SendEntry {
   uint64_t wr_id = 0;
-  uint32_t end_slot = 0;
-  uint32_t length = 0;
-  uint32_t moved = 0;
-  uint32_t operation = 0;
+  uint32_t end_slot = 0;   ///< of the lane, by numbers that wrap
+  uint32_t length = 0;     ///< bytes
+  uint32_t moved = 0;      ///< bytes of `length`
+  uint32_t operation = 0;  ///< number at the peer (answering) or in the engine (wired)
   ibv_wc_opcode wc_opcode = IBV_WC_SEND;
   SendPhase phase = SendPhase::queued;
   bool awaits_chunk = false;  ///< a read by the peer: `operation` is under way
   bool is_signaled = false;
-  bool has_quirk = false;  ///< see SendQuirk
-  uint8_t status = IBV_WC_SUCCESS;
+  bool has_quirk = false;           ///< see SendQuirk
+  uint8_t status = IBV_WC_SUCCESS;  ///< ibv_wc_status
 };
 
 }  // namespace ringbolt::device

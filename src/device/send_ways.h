@@ -7,9 +7,10 @@
 
 namespace ringbolt::device {
 
-/// How long SENDs of private memory get to this end of a lane: through the lane in chunks, both ends copying at once, or
-/// in one copy that this end makes itself, a system call. Which is faster depends on the processors, on where the two ends
-/// run and on the length, so each way is tried now and then, and the faster one is wished for. Not thread-safe.
+/// How long SENDs of private memory get to this end of a lane: through the lane in chunks, both ends copying at once,
+/// or in one copy that this end makes itself, a system call. Which is faster depends on the processors, on where the
+/// two ends run and on the length, so each way is tried now and then, and the faster one is wished for. Not
+/// thread-safe. Under the lock for receiving; what it wishes for goes to the peer as a word in the lane.
 class SendWays {
  public:
   enum class Way : uint8_t { chunks, pulled };
@@ -20,7 +21,8 @@ class SendWays {
     return std::min(static_cast<uint32_t>(std::bit_width(bytes / kLeastBytes)) - 1, kClasses - 1);
   }
 
-  /// A message of so many bytes came that way, and took that long since it was sent, or since the one before it was whole.
+  /// A message of so many bytes came that way, and took that long since it was sent, or since the one before it was
+  /// whole.
   void note(Way way, uint32_t bytes, uint64_t took_ns) {
     const uint32_t index = class_of(bytes);
     Class& one = classes_[index];
@@ -39,6 +41,8 @@ class SendWays {
 
  private:
   static constexpr uint32_t kClasses = 7;  ///< the last one has all from 1 MiB on
+  // In messages: a trial of the other way, odd for the sake of the median, and a round of the better one, so long that
+  // trials of a far slower way cost little.
   static constexpr uint16_t kTrial = 7;
   static constexpr uint16_t kRound = 256;
 

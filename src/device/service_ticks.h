@@ -18,6 +18,7 @@ struct ServiceFindings {
 class ServiceTicks {
  public:
   static constexpr int kNoTick = -1;
+  // The shortest timeout that epoll_wait() has, of those that let it sleep.
   static constexpr int kFirstMs = 1;
   static constexpr int kLastMs = 64;
   static constexpr int kClockMs = 2;  ///< see ServiceFindings::changes_by_clock

@@ -14,6 +14,8 @@
 namespace ringbolt::device {
 
 /// Receives that several queue pairs take from. Thread-safe.
+/// Its lock is a leaf, taken under those of queue pairs; the event of its limit is raised without it. It ends when no
+/// queue pair is attached any more (`users`), and counts as a user of its domain, which outlives it.
 class SharedReceiveQueue {
  public:
   /// EINVAL for a depth or a number of pieces out of range; ENOMEM.
@@ -27,13 +29,16 @@ class SharedReceiveQueue {
 
   ProtectionDomain& pd() const { return pd_; }
   ibv_srq_attr query();
+  /// 0, or EINVAL and nothing has changed. Throws std::bad_alloc, likewise.
   /// As ibv_modify_srq: a new depth, or a limit under which one event is announced.
   int modify(const ibv_srq_attr& attributes, int mask);
+  /// As ibv_post_srq_recv: 0, EINVAL, ENOMEM when it is full; `*bad` then names the first that was not taken.
   int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
   /// RINGBOLT_EXPLAIN: the same, with notes of whence they come.
   int post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const ReceivePosting& from);
   /// The newest that was posted under that number; without a site: it is not known.
   NotedReceive noted(uint64_t wr_id);
+  /// Of posted receives that no message has taken.
   uint32_t count();
 
   /// Takes the oldest receive and copies its pieces out (at most kMaxSge). False when there is none; where the program

@@ -11,6 +11,7 @@ namespace ringbolt::device {
 
 /// How long RC waits for an answer, all retries together: what the attributes say, and no less than a process may be
 /// off its core (InfiniBand Architecture Specification 1.4, 9.7.6.1.3: 4.096 us times 2 to the power of `timeout`).
+/// In ns. `timeout` 0, which stands for ever, is the caller's to look at.
 inline uint64_t transport_timeout_ns(const ibv_qp_attr& attributes) {
   const uint64_t once = 4096ULL << attributes.timeout;
   return std::max<uint64_t>(kLeastTimeoutNs, once * (attributes.retry_cnt + 1ULL));

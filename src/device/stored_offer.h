@@ -11,6 +11,7 @@
 namespace ringbolt::device {
 
 /// What a peer gives with an offer. Move-only.
+/// Mapped by the service thread when the offer comes; from then on the queue pair's.
 struct Offered {
   base::Result<link::SharedSegment> lane;  ///< or the reason why it, or what else it takes, can't be had
   link::PeerQueue receive_queue;

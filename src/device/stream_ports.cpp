@@ -28,12 +28,15 @@ namespace {
 
 using link::PortPrefix;
 
-constexpr size_t kMaxWaiting = 8192;       // packets that came while a sender waited for room
+constexpr size_t kMaxWaiting = 8192;  // packets that came while a sender waited for room
+// How long a sender waits for room in a stream, under its lock, before the packet counts as lost; the next one does not
+// wait again before there is some.
 constexpr uint64_t kRoomPatienceNs = 4'000'000;
 constexpr const char* kPair = "pair:";
 constexpr uint64_t kLeavePatienceNs = 200'000'000;
 static_assert(PortPrefix::kBytes + link::kMaxUdpPacketBytes <= link::kMaxStreamPacketBytes);
 
+/// The port's GIDs, by whose places packets name their source (PortPrefix).
 std::vector<std::byte> greeting_of(const Port& port) {
   std::vector<std::byte> greeting(port.known_gids.size() * sizeof(ibv_gid));
   for (size_t i = 0; i < port.known_gids.size(); ++i) {
@@ -77,7 +80,8 @@ void make_pair_of_sources(Sources& near, Sources& far, std::vector<base::UniqueF
 
 }  // namespace
 
-StreamPorts::StreamPorts(uint32_t slot) : slot_(slot), epoll_(epoll_create1(EPOLL_CLOEXEC)), pool_(link::UdpBufferPool::make()) {
+StreamPorts::StreamPorts(uint32_t slot)
+    : slot_(slot), epoll_(epoll_create1(EPOLL_CLOEXEC)), pool_(link::UdpBufferPool::make()) {
   if (!epoll_.is_open()) {
     throw base::Error(errno, "epoll_create1", "streams", "look at the limits of this process (ulimit -n)");
   }
@@ -202,7 +206,7 @@ std::optional<uint8_t> StreamPorts::node_for(const Stream& stream, const wire::A
   const link::StreamLink& link = stream.endpoint->link();
   // Until the peer has come it may be anybody.
   return link.peer_incarnation() == 0 || has_gid(link.peer_greeting(), destination) ? std::optional<uint8_t>(0)
-                                                                                   : std::nullopt;
+                                                                                    : std::nullopt;
 }
 
 /// Copies a packet to where queue pairs may hold on to it: small ones each by itself, others one behind the other.
@@ -242,6 +246,7 @@ void StreamPorts::keep(Stream& stream, std::span<const std::byte> message) {
   stream.arrived.push_back(std::move(one));
 }
 
+// What comes meanwhile is taken in, or two ends that both wait for room would wait for each other.
 bool StreamPorts::wait_for_room(Stream& stream) {
   const uint64_t deadline = base::now_ns() + kRoomPatienceNs;
   while (stream.endpoint->reserve().empty()) {

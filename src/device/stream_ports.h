@@ -26,6 +26,8 @@ struct Port;
 
 /// The streams of this process' ports: packets as on a network, from BTH to ICRC, but the checksums of the frames stand
 /// for the ICRC, which is 0. docs/formats/stream.md has what stands before a packet. Thread-safe.
+/// Owned by the network. Streams are opened once, and last as long as this. Their locks are leaves, and one may be held
+/// for kRoomPatienceNs (4 ms) by a sender that waits for room.
 class StreamPorts {
  public:
   /// `slot`: of this process, which says whose queue pairs are its own.
@@ -57,6 +59,7 @@ class StreamPorts {
   void abandon_after_fork() RINGBOLT_NOT_ANALYSED;  // whoever held a lock stayed behind
 
  private:
+  // A packet that has come and is to be handed out; `offset` and `bytes` are of `buffer`, from BTH to ICRC.
   struct Pending {
     wire::Flow flow;
     size_t offset = 0;
@@ -68,7 +71,7 @@ class StreamPorts {
     uint32_t interface_index = 0;
     std::shared_ptr<LiveObjects> live;  // of its port
     std::vector<wire::Address> gids;
-    bool is_overlay = false;  // the other end is the agent, which leads to all nodes
+    bool is_overlay = false;    // the other end is the agent, which leads to all nodes
     link::StreamHealth health;  // updated under the lock
     base::Mutex lock;
     std::optional<link::StreamEndpoint> endpoint RINGBOLT_GUARDED_BY(lock);
@@ -89,6 +92,7 @@ class StreamPorts {
       RINGBOLT_REQUIRES(stream.lock);
   static std::optional<uint8_t> node_for(const Stream& stream, const wire::Address& destination)
       RINGBOLT_REQUIRES(stream.lock);
+  // What is malformed, foreign or too much is dropped without a word: RC sends it again.
   void keep(Stream& stream, std::span<const std::byte> message) RINGBOLT_REQUIRES(stream.lock);
   bool wait_for_room(Stream& stream) RINGBOLT_REQUIRES(stream.lock);
   Stream* find(uint32_t interface_index) const;
@@ -100,6 +104,7 @@ class StreamPorts {
   base::Mutex adding_;
   std::array<std::atomic<Stream*>, kMaxStreamPorts> streams_{};
   std::vector<std::unique_ptr<Stream>> owned_ RINGBOLT_GUARDED_BY(adding_);
+  // Keeps packets of one stream in their order: only one thread hands them out at a time.
   base::AdaptiveMutex receiving_;  // only ever tried
   std::vector<Pending> turn_ RINGBOLT_GUARDED_BY(receiving_);
   std::atomic<bool> has_news_{false};

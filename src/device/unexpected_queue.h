@@ -21,6 +21,8 @@ struct UnexpectedMessage {
 
 /// Messages that came before their receives (MPI calls them unexpected), as many as there is room for: first in, first
 /// out. One at a time comes in. Not thread-safe.
+/// Under the lock for receiving of the queue pair whose messages it keeps. Allocates for each message: only profiles
+/// that have it so keep any.
 class UnexpectedQueue {
  public:
   struct Bounds {

@@ -16,6 +16,8 @@ class CompletionQueue;
 /// A completion queue's entry in the wake table, by which peers know it and see what it waits for, and its place at its
 /// channel. Whoever changes the entry's word from armed to something else, here or at a peer, raises the event: one a
 /// request for notification. Layout and orders: docs/formats/wake-table.md. Thread-safe, except where said.
+/// Part of its completion queue, and lives as long; the place in the table is free again when it ends, under another
+/// generation, so that a peer that is late rings nobody.
 class WakeEntry {
  public:
   /// `queue` is what the channel announces, and is not looked into. `channel` may be null; else it must outlive
@@ -40,6 +42,7 @@ class WakeEntry {
   /// What peers see of it.
   link::WakeQueue& shown() { return shown_; }
 
+  /// Relaxed: it decides whether to try, and change() decides who wins.
   link::Notify notify() const { return link::notify_of(shown_.notify.load(std::memory_order_relaxed)); }
   bool is_armed() const { return link::is_armed(notify()); }
 
@@ -51,6 +54,7 @@ class WakeEntry {
   /// The same before its completion is seen here. Only for who waits for any completion.
   bool ring() { return change(link::Notify::next, link::Notify::raised) && push(); }
   /// The event that a peer has raised is about to be given to the program. False: there is none.
+  /// Any thread; under the channel's lock, or by who arms.
   bool collect_ring() { return change(link::Notify::rung, link::Notify::raised); }
 
   // Of who arms it, which is one at a time, and not after retire().
@@ -69,6 +73,7 @@ class WakeEntry {
     }
   }
   /// `wish`: solicited or next. Instead of what it was.
+  /// Sequentially consistent: the caller's fence and look at what has come are behind it.
   void arm(link::Notify wish) {
     const uint32_t before = shown_.notify.exchange(word(wish));
     if (link::notify_of(before) == link::Notify::rung && channel_ != nullptr) {
@@ -92,6 +97,7 @@ class WakeEntry {
     uint32_t found = word(from);
     return shown_.notify.compare_exchange_strong(found, word(to), std::memory_order_seq_cst);
   }
+  /// After the word has changed, which no one else can do again until it is armed anew: one announcement a request.
   bool push() {
     if (channel_ != nullptr) {
       channel_->push(queue_);

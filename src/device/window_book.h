@@ -19,6 +19,7 @@ class WindowBook {
     windows_[key & kWindow] = {pd_key, 0, 0};
   }
   /// The key under which it was open; 0: it was not.
+  // The window is gone.
   uint32_t remove(uint32_t key) {
     const base::LockGuard guard(mutex_);
     const auto found = windows_.find(key & kWindow);
@@ -32,6 +33,7 @@ class WindowBook {
     const auto found = windows_.find(key & kWindow);
     return found != windows_.end() && found->second.pd_key == pd_key;
   }
+  /// No effect for a window that is gone.
   void open(uint32_t key, uint32_t region_key) {
     const base::LockGuard guard(mutex_);
     if (const auto found = windows_.find(key & kWindow); found != windows_.end()) {

@@ -89,6 +89,7 @@ bool WindowRequests::end_drain(uint32_t key) {
   if (draining_key_.load(std::memory_order_relaxed) != key) {
     return false;
   }
+  // Under the lock for sending, under which alone it is set: who looks without it asks in vain once more.
   draining_key_.store(0, std::memory_order_relaxed);
   return true;
 }

@@ -14,6 +14,7 @@ class SendQueue;
 /// The requests of a send queue that bind and invalidate memory windows: they concern nobody's memory but ours, and no
 /// transport. A window's old key may be in use by a peer at that moment, and the queue waits until it is not: the
 /// service thread finds out when, since the queue holds locks that come after those that it takes.
+/// Part of a send queue. At most one key is waited for at a time: what is behind it in the queue waits, too.
 class WindowRequests {
  public:
   /// True: the request is done with, well or badly. False: it waits.
@@ -30,6 +31,7 @@ class WindowRequests {
 
  private:
   std::atomic<uint32_t> draining_key_{0};
+  // CLOCK_MONOTONIC. Stored before the key, whose store releases it.
   std::atomic<uint64_t> drain_until_ns_{0};
 };
 

@@ -25,6 +25,7 @@ constexpr int kMaxAnswersAtOnce = 256;
 // further apart. A stranger hears a few of them.
 constexpr uint32_t kMaxGreetingsToStrangers = 6;
 constexpr uint32_t kMostPauses = 5;
+// Each pause is four times the one before it, up to 2 ms * 4^5, some 2 s.
 constexpr uint64_t kFirstGreetingPauseNs = 2'000'000;
 
 // A stream loses nothing and holds its sender up by itself: a queue on the way is no reason to send less, and two rails
@@ -106,6 +107,7 @@ transport::Operation operation_of(const SendRequest& request) {
 }  // namespace
 
 /// Where the answers of our requests go. The engine that calls it knows nothing of locks: take_answers() holds ours.
+/// Lives for one packet.
 struct WireRequester::AnswerHost {
   WireRequester& requester;
   SendQueue& queue;
@@ -129,6 +131,7 @@ struct WireRequester::AnswerHost {
   }
 };
 
+/// Operations, by numbers that wrap.
 uint32_t WireRequester::completed() const { return rc_ ? rc_->completed() : uc_ ? uc_->completed() : 0; }
 
 bool WireRequester::can_submit() const { return rc_ ? rc_->can_submit() : uc_ && uc_->can_submit(); }
@@ -171,6 +174,7 @@ void WireRequester::start(uint32_t slots) {
     requester.queue_depth = slots;
     requester.timeout_code = attributes.timeout;
     requester.retry_count = attributes.retry_cnt;
+    // For all tries together, of which there are retry_cnt + 1.
     const uint64_t least_ns = core_.port->is_overlay ? kOverlayPatienceNs : kLeastTimeoutNs;
     requester.least_timeout_ns = least_ns / (attributes.retry_cnt + 1ULL);
     requester.rnr_retry = attributes.rnr_retry;
@@ -273,6 +277,7 @@ bool WireRequester::send() {
   const bool is_out = output_.send();
   const uint64_t timers = core_.state() != IBV_QPS_ERR ? timers_ns() : UINT64_MAX;
   const uint64_t deadline = is_out ? timers : 0;
+  // Before watch_until(), whose fence makes it visible to the look that it asks for.
   deadline_ns_.store(deadline, std::memory_order_relaxed);
   // What may get lost on a network is repeated whether the program polls or not.
   if (deadline != UINT64_MAX) {
@@ -282,6 +287,7 @@ bool WireRequester::send() {
 }
 
 /// An acknowledgement, without getting longer than the packets of long messages.
+/// Only a peer of ours reads it, and only in a sealed packet.
 bool WireRequester::may_carry(const transport::OutPacket& packet) const {
   return rc_ && inboxes_.seal.peer_token() != 0 && packet.length + wire::kCarriedAckBytes <= path_.mtu_bytes;
 }
@@ -304,12 +310,14 @@ bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns, WireRespond
   if (output_.has_unsent() && !send()) [[unlikely]] {
     return false;  // meanwhile the engine may think of something better
   }
+  // The peer has shown that it is one of ours. At both ends of a stream there are none but ours.
   if (path_.is_at_stream || inboxes_.seal.peer_token() != 0) {
     enable_extras();
   }
   if (!path_.is_at_stream && !inboxes_.seal.is_agreed()) {
     greet_again(now_ns);
   }
+  // UC loses what it sends meanwhile, and must not wait for reports on it.
   if (window_ && !core_.port->is_up()) {
     window_->let_go();
   }
@@ -334,6 +342,7 @@ bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns, WireRespond
         const uint32_t at = queue.place(index_of(packet.operation));
         notes.say_why_send(why_pieces_refused(core_, {notes.pieces(at), notes.send(at).pieces}, 0));
       });
+      // It was taken out of the responder: nobody else would send it.
       acknowledge(packet);
       core_.enter_error(IBV_WC_LOC_PROT_ERR);  // the program took the memory away while it was being sent
       break;
@@ -392,6 +401,7 @@ void WireRequester::take_answers(SendQueue& queue, uint64_t look_ns) {
   const uint64_t now = base::now_ns();
   bool has_news = false;
   for (int taken = 0; taken < kMaxAnswersAtOnce && inboxes_.answers.pop(packet); ++taken) {
+    // Looked at here and not by whoever read the socket, who holds no lock under which the path stays as it is.
     if (packet.flow.source != path_.udp.destination || packet.flow.destination != path_.udp.source) {
       core_.process.network().drops().count(core_.port->netdev_index, Drop::wrong_source);
       continue;
@@ -404,6 +414,7 @@ void WireRequester::take_answers(SendQueue& queue, uint64_t look_ns) {
   }
   if (now >= timers_ns()) {
     if (rc_) {
+      // An interruption of a stream is not the peer's silence.
       rc_->excuse(core_.process.network().excused_until_ns(path_.udp.interface_index, now));
       rc_->on_timer(now);
     }

@@ -23,6 +23,9 @@ class WireResponder;
 
 /// The sending half of an RC or UC queue pair whose peer is on the network: sends go through a protocol engine, whose
 /// packets are built here. Under the lock for sending, but for the atomics.
+/// Part of a WireTransport, and as long-lived. What engines have sent lies in the send queue until they are done with
+/// it, and its memory is looked up anew for each packet: who deregisters it meanwhile ends the queue pair, and harms
+/// nothing.
 class WireRequester {
  public:
   /// `path` and `inboxes` must outlive it.
@@ -37,6 +40,7 @@ class WireRequester {
   // As QueuePairTransport has them.
   bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   /// Takes an acknowledgement along that `responder` withholds.
+  /// Takes the lock for receiving for that.
   void push_out(SendQueue& queue, WireResponder& responder) RINGBOLT_REQUIRES(send_half);
   void take_answers(SendQueue& queue, uint64_t look_ns) RINGBOLT_REQUIRES(send_half);
   bool is_complete(const SendEntry& entry) const RINGBOLT_REQUIRES(send_half);
@@ -49,6 +53,8 @@ class WireRequester {
 
   bool may_send() const { return !inboxes_.answers.is_empty() || output_.has_unsent(); }
   bool has_unsent() const { return output_.has_unsent(); }
+  /// CLOCK_MONOTONIC; 0: something found no room; UINT64_MAX: no timer runs. Relaxed: who sets it asks the service
+  /// thread to look in time (Process::watch_until), with a fence of its own.
   uint64_t deadline_ns() const { return deadline_ns_.load(std::memory_order_relaxed); }
 
  private:

@@ -19,6 +19,7 @@
 namespace ringbolt::device {
 namespace {
 
+// So that one busy peer does not starve the others of a completion queue.
 constexpr int kMaxRequestsAtOnce = 256;
 
 uint32_t flags_of(transport::Access access) {
@@ -33,6 +34,7 @@ uint32_t flags_of(transport::Access access) {
   return UINT32_MAX;
 }
 
+/// As lanes tell of it: the receive queue knows no packets.
 ReceivedMessage message_of(const transport::Received& received, uint32_t source_qpn) {
   ReceivedMessage message;
   message.source_qpn = source_qpn;
@@ -73,6 +75,7 @@ struct WireResponder::RequestHost {
   const InboundPacket& packet;  ///< the one that is looked at
   QueuePairCore& core = responder.core_;
 
+  // What the engine asks, in its words: transport/host.h.
   bool take_receive() RINGBOLT_NOT_ANALYSED {
     if (diverts()) {
       if (const Bypass bypass = queue.quirks()->choose(queue, 0); bypass != Bypass::none) {
@@ -93,6 +96,7 @@ struct WireResponder::RequestHost {
       return transport::Placed::ok;
     }
     const bool is_refused = queue.current().is_refused;
+    // The message's length is not known before its last packet; `offset` and the bytes are the peer's word.
     if (is_refused || offset + bytes.size() > queue.current().pieces.length()) [[unlikely]] {
       queue.note_failure(is_refused ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR, offset + bytes.size(), true);
       return is_refused ? transport::Placed::protection : transport::Placed::too_long;
@@ -179,6 +183,7 @@ struct WireResponder::RequestHost {
   /// The region may begin anywhere, so an aligned address of the peer's may still be an odd one of ours.
   uint64_t* find_word(uint64_t address, uint32_t key) RINGBOLT_NOT_ANALYSED {
     std::byte* target = core.find_local(address, sizeof(uint64_t), key, IBV_ACCESS_REMOTE_ATOMIC);
+    // std::atomic_ref wants it so.
     const bool is_aligned = reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) == 0;
     return target != nullptr && is_aligned && base::is_accessible(target, sizeof(uint64_t), true)
                ? reinterpret_cast<uint64_t*>(target)
@@ -244,6 +249,7 @@ void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
       }
     }
   }
+  // What is left was rung for already, and the program may go to sleep on what it has got.
   if (taken == kMaxRequestsAtOnce && cq.is_armed()) {
     core_.process.request_service(cq);
   }

@@ -22,14 +22,18 @@ class ReceiveQueue;
 
 /// The receiving half of an RC or UC queue pair whose peer is on the network: a protocol engine takes its requests, and
 /// what it wants done is done here. Under the lock for receiving, but for the atomics.
+/// Part of a WireTransport, and as long-lived. Nothing of a packet is trusted but that its checksum was right.
 class WireResponder {
  public:
   /// `path` and `inboxes` must outlive it; the attributes are those of the step to RTR.
   WireResponder(QueuePairCore& core, const WirePath& path, Inboxes& inboxes);
 
+  /// May throw std::bad_alloc: the packet that was looked at is lost, as on the way, and those behind it stay.
   void receive(ReceiveQueue& queue, CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock);
+  /// Never blocks; what finds no room stays, and has_unsent() says so.
   void send_answers(uint64_t now_ns) RINGBOLT_REQUIRES(receive_half);
   bool has_arrived() const { return !inboxes_.requests.is_empty(); }
+  // Without locks: relaxed hints, as has_unsent() and is_answer_due() are. Who sets one sees to it that somebody looks.
   bool may_receive() const { return has_arrived() || has_unsent(); }
   bool has_unsent() const { return output_.has_unsent() || is_withholding_.load(std::memory_order_relaxed); }
   void finish() RINGBOLT_REQUIRES(receive_half);

@@ -12,6 +12,7 @@
 namespace ringbolt::device {
 
 /// An RC or UC queue pair's way to a peer on the network, or at a cable's byte stream.
+/// Owned by its queue pair, whose inboxes are open for packets as long as this is connected.
 class WireTransport final : public QueuePairTransport {
  public:
   /// To the peer that the attributes name, at the step to RTR. An errno, or throws std::bad_alloc: then nothing has
@@ -46,6 +47,7 @@ class WireTransport final : public QueuePairTransport {
 
   bool has_unsent() const override { return requester_.has_unsent() || responder_.has_unsent(); }
   uint64_t deadline_ns() const override { return responder_.has_unsent() ? 0 : requester_.deadline_ns(); }
+  // Nothing to do: packets for a queue pair in ERR are dropped before they get here (QueuePair::arrive).
   void close() override {}
   void disconnect() override RINGBOLT_REQUIRES(send_half, receive_half);
 

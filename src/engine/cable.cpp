@@ -19,11 +19,13 @@ namespace {
 static_assert(base::kHeadBytes >= kHeaderBytes);
 
 constexpr uint32_t kFrameBytes = 4096;
+// Sends that each queue pair is asked to hold; half as many of large messages.
 constexpr uint32_t kSendDepth = 64;
 /// Short messages complete together; of longer ones each is known to have left, which is little beside their bytes.
 constexpr uint32_t kShortBytes = 8192;
 constexpr uint32_t requests_per_signal(Size size) { return size == Size::large ? 4 : 8; }
 static_assert(requests_per_signal(Size::large) <= kAheadOnRail, "a rail would wait for what nobody tells it");
+// Of every connection: messages have numbers of their own, and which connection they are of is told by `incarnation`.
 constexpr uint32_t kFirstPsn = 7;
 /// What had been sent so long ago and is not here does not come any more. Beats may follow each other much faster.
 constexpr uint64_t kBelatedNs = 150'000'000;
@@ -210,6 +212,7 @@ void Cable::hear_done(const RequestId& id) {
   }
 }
 
+/// The first reason stays.
 void Cable::fail(std::string why) {
   is_alive_ = false;
   if (!failure_.empty()) {

@@ -22,6 +22,8 @@ namespace ringbolt::engine {
 enum class Size : uint8_t { small, large };
 inline constexpr std::array<Size, 2> kSizes = {Size::small, Size::large};
 
+// Receives of each queue pair of a cable, as many at both ends: they are what credits count. kKeptForControl of the
+// small ones are kept for beats.
 inline constexpr uint32_t kSmallReceives = 64;
 inline constexpr uint32_t kLargeReceives = 32;
 inline constexpr uint32_t kKeptForControl = 4;
@@ -30,6 +32,7 @@ inline constexpr uint32_t kKeptForControl = 4;
 inline constexpr uint32_t kAheadOnRail = 4;
 
 /// What a work request's wr_id says.
+/// A value, in the 64 bits of a wr_id. Whatever comes back in a completion is checked: the library may be anybody's.
 struct RequestId {
   bool is_receive = false;
   Size size = Size::small;
@@ -89,6 +92,7 @@ struct CablePlan {
 /// The queue pairs of a cable while they are being connected, away from it: one thread may wait for their device, as
 /// long as that takes, while others go on with what is left of the cable. The device and the slab must outlive it. Not
 /// thread-safe.
+/// Owns the queue pairs until Cable::end_connecting() takes them back; if it is dropped instead, they end with it.
 class Connecting {
  public:
   /// To RTR and RTS. May block for good in some devices. Throws base::Error; what has been reached stays.
@@ -107,6 +111,9 @@ class Connecting {
 
 /// Our end of a cable: queue pairs, receives in the slab, and credits. Knows nothing of what messages mean. Not
 /// thread-safe.
+/// Owned by a station. The device and the slab must outlive it. Used under the lock of the engine's owner. Slots are
+/// places in its own rows of the slab; the device may write to those that are posted, and read what was sent, until a
+/// completion or a reset.
 class Cable {
  public:
   /// Makes the queue pairs, up to INIT, and cuts the receives out of the slab. Throws base::Error.
@@ -139,6 +146,7 @@ class Cable {
   /// for a cable that is cut, it keeps the receives that they are relayed from.
   [[gnu::noinline, gnu::cold]] void fail(std::string why);
 
+  /// Credit and room in the device's queue, both: send() asserts neither.
   bool may_send(Size size, uint32_t buffer_class) const {
     const End& end = ends_[index(size)];
     const uint32_t depth = is_rail_ && size == Size::large ? kAheadOnRail : end.send_depth;
@@ -162,10 +170,12 @@ class Cable {
   };
   Told tell(Size size, uint32_t buffer_class);
   /// `length_bytes`: header and payload. `is_awaited`: its completion must come by itself.
+  /// Behind tell(), which has taken the credit.
   bool post(Size size, size_t offset, uint32_t length_bytes, bool is_awaited, const RequestId& id);
   bool reads_in_place() const { return reads_in_place_; }
   /// The number of the last message sent, and whether the device is done with the memory of one: it has a completion of
   /// its own or of a later one, or the connection is another one by now.
+  // Numbers wrap; right as long as fewer than 2^32 sends lie between.
   uint32_t serial(Size size) const { return ends_[index(size)].serial; }
   bool is_done_with(Size size, uint32_t serial) const {
     const End& end = ends_[index(size)];
@@ -222,6 +232,7 @@ class Cable {
   void free(Size size, uint32_t slot) { put_back(size, slot, ends_[index(size)].class_of[slot]); }
   /// The same without a word to the sender: its message had no sound header, or was of an earlier connection.
   void repost(Size size, uint32_t slot) { put_back(size, slot, kNotOwed); }
+  /// A call of the device for each few. A refusal fails the cable.
   void post_freed();
   /// The same while the peer may soon need them, or several can be posted at once, which costs less.
   void post_freed_if_many() {
@@ -233,6 +244,8 @@ class Cable {
   SenderCredit& sender(Size size) { return ends_[index(size)].sender; }
   ReceiverCredit& receiver(Size size) { return ends_[index(size)].receiver; }
   /// What to say of this cable, and what the peer says. False: so much is lost that the connection must begin anew.
+  // Together they heal credits: numbers that the peer has sent long ago and that never came count as lost, and their
+  // credit goes back.
   CableReport report() const;
   bool hear_report(const CableReport& report, uint64_t now_ns);
   /// The peer should hear of credits soon although nothing is sent there.

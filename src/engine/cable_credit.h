@@ -7,7 +7,7 @@
 
 namespace ringbolt::engine {
 
-/// Classes of receives: of a message that has made so many hops before, and one more for beats and acks.
+/// Classes of receives: of a message that has made so many hops before, and one more for beats.
 inline constexpr uint32_t kHopClasses = 13;
 inline constexpr uint32_t kControlClass = kHopClasses;
 inline constexpr uint32_t kClasses = kHopClasses + 1;
@@ -15,6 +15,7 @@ static_assert(kClasses <= 32, "a bit for each");
 
 /// How the receives of one queue pair are shared by classes: some are kept for each, which others can't use, so that a
 /// chunk with more hops behind it never waits for one with fewer (docs/design-notes.md, relay). The rest is for all.
+/// It must be the same at both ends of a cable.
 struct CreditPlan {
   uint32_t n_receives = 0;
   uint32_t n_hop_classes = 1;  ///< in use: hops of the longest path, kHopClasses at most
@@ -25,6 +26,7 @@ struct CreditPlan {
   uint32_t kept(uint32_t buffer_class) const {
     return buffer_class == kControlClass ? kept_for_control : buffer_class < n_hop_classes ? kept_for_hop : 0;
   }
+  // The plan leaves some: kHopClasses and kKeptForControl are fewer than the receives of either size.
   uint32_t shared() const { return n_receives - n_hop_classes * kept_for_hop - kept_for_control; }
 };
 
@@ -40,6 +42,7 @@ struct LostMessages {
 };
 
 /// The sender's side: which of the peer's receives are taken. Pure. Not thread-safe.
+/// What it hears is the peer's word, and can at worst stop this cable.
 class SenderCredit {
  public:
   explicit SenderCredit(const CreditPlan& plan) : shared_(plan.shared()) {
@@ -119,6 +122,7 @@ class SenderCredit {
 };
 
 /// The receiver's side: what has come, what it has freed, and what of that the peer knows. Pure. Not thread-safe.
+/// Counts modulo 2^16 are differences to the peer, so that words that get lost or come late do no harm.
 class ReceiverCredit {
  public:
   /// A message with a number of these last 16 bits. Those between the last one and this one are lost: a queue pair

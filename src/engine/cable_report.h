@@ -11,6 +11,7 @@
 namespace ringbolt::engine {
 
 /// What an end of a cable says of it with every beat, so that what got lost does not stay taken. [Size]
+/// A value. 72 bytes a size, so that a beat stays a small message.
 struct CableReport {
   std::array<uint32_t, 2> sent = {};      ///< the number of the next message to be sent
   std::array<LostMessages, 2> lost = {};  ///< of those that should have come

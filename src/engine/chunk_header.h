@@ -24,6 +24,7 @@ enum class Checksums : uint8_t {
   every = 2,
 };
 
+// What a byte tells apart.
 inline constexpr uint32_t kMostRanks = 256;
 /// Ranks between a chunk's source and its destination.
 inline constexpr uint32_t kMostVia = 12;
@@ -121,9 +122,11 @@ void emit(const DirectHeader& header, std::span<std::byte, kHeaderBytes> to, Chu
 /// and lengths known. Any bytes are safe to pass. The payload is not looked at: see has_sound_payload().
 std::optional<ChunkHeader> parse_header(std::span<const std::byte> message);
 /// The same of a message of so many bytes, of which `head` has the first ones.
+/// `head` may lie in memory that the peer writes to: it is copied once, and looked at then.
 std::optional<ChunkHeader> parse_header(std::span<const std::byte> head, size_t message_bytes);
 
 /// Whether the payload is what its checksum says; true without one.
+/// `header` is what parse_header() has made of that message.
 bool has_sound_payload(const ChunkHeader& header, std::span<const std::byte> message);
 
 }  // namespace ringbolt::engine

@@ -16,8 +16,11 @@ namespace ringbolt::engine {
 /// Memory of ours in the slab, a message each, for what is sent. A slot is taken, filled, waits in a queue, is sent,
 /// perhaps more than once, and is free again when nobody needs what it holds and nobody reads it any more. Not
 /// thread-safe.
+/// Owned by the engine, over memory of the station's. Used under the lock of the engine's owner. A slot's id says which
+/// row it is of: small ones come first.
 class ChunkSlots {
  public:
+  // Together they bound what is unacknowledged of all flows, and so keep each within kSequenceWindow.
   static constexpr uint32_t kLarge = 96;
   static constexpr uint32_t kSmall = 256;
 
@@ -73,6 +76,7 @@ class ChunkSlots {
   }
 
   /// Nobody needs what it holds any more: it is free once it is in no queue and no device reads it.
+  // States: taken (by who fills it), queued, read by a device, and none of these: then free.
   void retire(uint32_t slot);
   /// The same of what its destination has received, so that it has been read if it was sent once.
   void retire_received(uint32_t slot);

@@ -13,6 +13,7 @@ namespace ringbolt::engine {
 
 /// An open device and what all its cables share: one protection domain, one completion queue and, once there is a slab,
 /// one region. Not thread-safe.
+/// Owned by a station; cables refer to it. Members end in the reverse order: the region before its domain.
 class Device {
  public:
   /// `entries`: of the completion queue. With events if the device has them. Throws base::Error.
@@ -28,6 +29,7 @@ class Device {
   /// Registers the slab that all devices of the process share: before any queue pair goes to RTR, since some devices
   /// know no later ones. Throws base::Error.
   void register_slab(const verbs::Slab& slab) { region_.emplace(pd_, slab.bytes()); }
+  /// Of the slab, in bytes; after register_slab().
   ibv_sge piece(size_t offset, size_t length) const { return region_->piece(offset, length); }
 
  private:

@@ -38,6 +38,7 @@ Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
 }
 
 Engine::~Engine() {
+  // Another thread may be in own() without the lock, for as long as it takes to write a few lines.
   while (is_owning_.load(std::memory_order_acquire)) {
     sched_yield();
   }
@@ -53,6 +54,7 @@ std::span<std::byte> Engine::set_slot_aside() {
   if (aside_) {
     slots_.free(aside_->id);
   }
+  // There is one: run_low() says so of half of each row, which is more than is kept for words.
   aside_ = slots_.take(last_in_place_bytes_, kSlotsForWords);
   is_owning_.store(true, std::memory_order_relaxed);
   return {aside_->bytes - kHeaderBytes, kHeaderBytes + last_in_place_bytes_};
@@ -67,6 +69,8 @@ void Engine::own(std::span<std::byte> slot) {
 }
 
 void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const {
+  // Where none is open the path is empty: it waits in the queue of a rank without cables, until set_cable_up() clears
+  // that.
   if (!paths_.is_open(wanted, header.destination)) {
     wanted = paths_.via(header.destination);
   }
@@ -286,6 +290,7 @@ void Engine::tell_credits() {
   }
 }
 
+/// Without memory or a way it is tried again at the next tick, or asked for by the peer's repetition.
 void Engine::send_ack(uint32_t rank) {
   Flow& flow = flows_[rank];
   flow.n_to_acknowledge = 0;
@@ -357,6 +362,7 @@ bool Engine::try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& o
     return false;
   }
   if (take_turns) {  // one that has been idle does not catch up
+    // Start-time fairness among rails, as OutputQueue has it among ranks.
     neighbour.turn = std::max(neighbour.turn, best->turn);
     best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + header.length_bytes) / best->plan().rate;
   }

@@ -24,12 +24,14 @@
 namespace ringbolt::engine {
 
 /// A received chunk's payload, in memory of the engine until Engine::release(id).
+/// A value; whoever has it releases it once, or hands it on.
 struct Receipt {
   uint64_t id = 0;
   std::span<const std::byte> bytes;
 };
 
 /// Who takes what arrives. Called from within progress(); may send and release.
+/// Under the lock of the engine's owner. Must not call progress().
 class Receiver {
  public:
   virtual ~Receiver() = default;
@@ -45,6 +47,7 @@ class Receiver {
 };
 
 /// Who waits for the chunks of one call: see Engine::await().
+/// Must call await_no_more() before it ends.
 class Awaiting {
  public:
   /// As Receiver::on_chunk(), of such a chunk. False: it is for the receiver after all; nothing has been done with it.
@@ -55,6 +58,7 @@ class Awaiting {
 };
 
 /// Where a chunk goes and what it is.
+/// A value. `via` is read during the call only.
 struct Address {
   uint32_t destination = 0;
   std::span<const uint32_t> via = {};  ///< wanted path; another one is taken if it is not open
@@ -95,6 +99,7 @@ struct EngineCounts {
 /// business, and whether a cable or a rank is alive is told to it.
 ///
 /// Not thread-safe, but for own(): its owner's lock guards it. Nothing blocks.
+/// Owned by a station, whose devices, cables and slab outlive it.
 class Engine {
  public:
   /// So many small slots are for words alone: what frees memory elsewhere must not wait for memory.
@@ -132,6 +137,7 @@ class Engine {
   }
   /// Copies that much to the beginning of a slot.
   void fill(const ChunkSlots::Slot& slot, const std::byte* from, uint32_t length_bytes);
+  /// One that was taken and is not sent.
   void cancel(uint32_t slot) { slots_.free(slot); }
   /// Sets memory aside for the next chunk, if the last one was short and its neighbour reads it where it is: likely the
   /// next one is alike. The caller hands it to own(), soon: until then it serves nobody. Empty if it would not help.
@@ -142,12 +148,14 @@ class Engine {
   void own(std::span<std::byte> slot);
   /// Sends `length_bytes` of the slot to another rank. It is kept and sent again until that rank has it, or is given
   /// up.
+  /// The slot is the engine's from here on. To a rank that is given up it goes nowhere.
   void send(uint32_t slot, uint32_t length_bytes, const Address& address);
   /// Sends up to kSmallPayloadBytes likewise, from memory of the caller's. Waits in memory if no slot is free.
   void send_word(std::span<const std::byte> bytes, const Address& address);
   /// A beat of a local cable, which also heals its credits: false if there is no credit or slot for it just now.
   bool send_beat(uint32_t cable, std::span<const std::byte> bytes);
 
+  /// In any order. Of one in place its sender may write there again once the acknowledgement has come.
   void release(uint64_t receipt);
   /// For a receipt that is not released before on_chunk() returns: it moves to other memory if it lies in its sender's,
   /// or if too many receives are held. What stands for it now. Whoever kept one in its sender's memory would hold up
@@ -157,6 +165,7 @@ class Engine {
   /// Takes completions, serves queues and, as time goes by, acknowledges and sends again. Whether anything was done.
   bool progress(uint64_t now_ns);
   /// When progress() has something to do even if nothing arrives.
+  /// Of the clock of progress(); 0: at once.
   uint64_t next_tick_ns() const { return next_tick_ns_; }
 
   /// A cable of EnginePlan::fabric is up or down; whether that is news. What was under way on a cable that is down is
@@ -209,6 +218,7 @@ class Engine {
   /// All that passes between this rank and another one, whatever the way.
   struct Flow {
     uint32_t next_sequence = 0;
+    // By sequence, without gaps.
     Ring<Unacknowledged> unacknowledged;
     ReceivedNumbers received;
     Cable* only_rail = nullptr;  // of a neighbour with one cable
@@ -296,6 +306,8 @@ class Engine {
   uint64_t next_tick_ns_ = 0;
   uint32_t last_in_place_bytes_ = UINT32_MAX;  ///< of data; UINT32_MAX: the last chunk was none
   std::optional<ChunkSlots::Slot> aside_;
+  // Set under the lock, cleared by own() without it: released then, so that who acquires it finds the slot filled with
+  // nothing that is still to be written.
   std::atomic<bool> is_owning_ = false;
 };
 

@@ -10,6 +10,7 @@
 namespace ringbolt::engine {
 namespace {
 
+// Both bits are those of RequestId::from_cable, which a receive leaves 0.
 // A receipt's id: the wr_id of a receive, or with the highest bit that of a block of memory. With the next one the
 // message lies elsewhere.
 constexpr uint64_t kIsBlock = uint64_t{1} << 63;
@@ -71,6 +72,7 @@ void Engine::take_message(Cable& cable, uint64_t wr_id, const RequestId& id, uin
                           const std::byte* place) {
   bool is_in_place = place != nullptr;
   std::span<const std::byte> message = cable.message(id.size, id.slot, length_bytes, place);
+  // Of a message in place the head lies in the receive, where its sender can't change it.
   const auto header = parse_header(cable.head(id.size, id.slot, length_bytes), message.size());
   if (!header) [[unlikely]] {
     ++counts_.bad_headers;  // its number will be missed, and its receive counted as free, when the next one comes
@@ -232,6 +234,7 @@ void Engine::relay(Cable& cable, const RequestId& id, ChunkHeader header) {
   submit(header, origin, next, id.size, header.hops_done);
 }
 
+/// Acknowledgements only grow; an old one that comes late frees nothing.
 void Engine::hear_ack(uint32_t rank, uint32_t ack) {
   Flow& flow = flows_[rank];
   if (is_before(flow.next_sequence, ack)) [[unlikely]] {

@@ -18,6 +18,7 @@ constexpr uint64_t kAckDelayNs = kMillisecond;
 // Longer than a busy machine keeps a rank off its core. What is lost on a cable that lives is rare; what was under way
 // on one that died is sent again at once.
 constexpr uint64_t kResendNs = 100 * kMillisecond;
+// The patience for a message doubles with each try, so often at most.
 constexpr uint32_t kMostDoublings = 4;
 /// Or so many round trips, where what is under way takes longer to get through.
 constexpr uint64_t kRoundTrips = 3;

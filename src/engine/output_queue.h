@@ -14,6 +14,7 @@ namespace ringbolt::engine {
 /// fair queueing). What has no credit is skipped: a chunk never waits behind one of another buffer class. Pure. Not
 /// thread-safe.
 template <class Entry>
+/// `Entry` is a value. It may allocate with add(); serve() and clear() must not be called from within one another.
 class OutputQueue {
  public:
   bool is_empty() const { return size_ == 0; }
@@ -74,6 +75,7 @@ class OutputQueue {
   };
   struct Source {
     uint32_t rank = 0;
+    // Of the cables, since it began or since who was away came back.
     uint64_t had_bytes = 0;
     size_t n_waiting = 0;
     bool is_open = false;  // in serve(): not refused yet

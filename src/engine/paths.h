@@ -16,11 +16,13 @@ struct FabricCable {
 };
 
 /// Which ways lead from this rank to the others over cables that are up. Pure. Not thread-safe.
+/// Part of an engine. Ranks and cables are numbers of the plan, and must be in it.
 class Paths {
  public:
   Paths(uint32_t rank, uint32_t n_ranks, std::vector<FabricCable> cables);
 
   /// True if that changed anything.
+  /// Looks for all paths anew. Throws std::bad_alloc.
   bool set_up(uint32_t cable, bool is_up);
   bool is_up(uint32_t cable) const { return is_up_[cable]; }
   const std::vector<FabricCable>& cables() const { return cables_; }

@@ -11,6 +11,8 @@ namespace ringbolt::engine {
 /// A queue whose memory grows to what it has held at once and stays: adding to it allocates nothing then, as a deque
 /// does every few elements. Adding may move all that it holds. Not thread-safe.
 template <class T>
+/// References are good until the next one that is added. Throws std::bad_alloc only when it grows, and nothing has
+/// changed.
 class Ring {
  public:
   bool empty() const { return count_ == 0; }

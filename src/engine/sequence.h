@@ -14,6 +14,7 @@ inline constexpr uint32_t kSequenceWindow = 512;
 constexpr bool is_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
 
 /// Which numbers have come. Pure. Not thread-safe.
+/// Part of a flow. What a peer says can at worst lose its own chunks.
 class ReceivedNumbers {
  public:
   enum class Verdict : uint8_t { fresh, duplicate, beyond };  ///< beyond: further ahead than a sender may be

@@ -27,6 +27,7 @@ struct SlotRow {
 };
 
 /// Cuts a slab into rows. The same calls in the same order on a layout without memory say how much is needed.
+/// Counts only, owns nothing: whoever makes the slab sees to the memory.
 class SlabLayout {
  public:
   SlotRow add_row(uint32_t slot_bytes, uint32_t count) {
@@ -52,6 +53,7 @@ class FreeSlots {
   }
   bool is_empty() const { return size_ == 0; }
   uint32_t size() const { return size_; }
+  /// There is one.
   uint32_t take() { return free_[--size_]; }
   /// One that has been taken. More than there are, which only a device that completes a send twice would bring, don't
   /// count.

@@ -23,6 +23,7 @@ struct LocalCable {
 
 /// All that one rank has of a fabric: devices, slab, cables and the engine over them, in the order in which they must
 /// be built and go. Not thread-safe, but for the engine's own contract.
+/// Under the lock of its owner. What it gives references to lives as long as it does.
 class Station {
  public:
   /// Opens the devices, each once, and makes the cables up to INIT. There is at least one. Throws base::Error.

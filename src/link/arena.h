@@ -44,6 +44,7 @@ struct ArenaPlace {
 
 /// The arenas that this process made. One lives as long as it has users: the program that took it, and each region over
 /// it. Thread-safe.
+/// Owned by the process. Its lock is a leaf; memory is unmapped without it.
 class OwnArenas {
  public:
   struct Made {
@@ -54,7 +55,9 @@ class OwnArenas {
 
   /// Page-aligned zero-filled memory of at least `length_bytes`, with one user. ENOMEM when memory or ids run out,
   /// EMFILE.
+  /// `Made::segment` keeps it mapped and its descriptor open; the entry does so, too, until the last user is gone.
   base::Result<Made> make(size_t length_bytes);
+  /// The caller gives that back by drop().
   /// The arena that holds all `length` bytes from `address`, which gets one more user.
   std::optional<ArenaPlace> use(uint64_t address, uint64_t length);
   /// One user less. True: it was the last, the memory is gone, and so are all users of the id here.
@@ -86,6 +89,8 @@ class OwnArenas {
 
 /// The arenas of one peer, as mapped here. Their owner's messages change it, on one thread; find() and look() are
 /// lock-free and for all.
+/// Owned by its RemoteProcess. Pointers that find() gives are good until the caller gives back the lock that forget()'s
+/// caller waits for (QueuePair::wait_for_copies()).
 class PeerArenas {
  public:
   /// Maps the peer's memory; `memory` is not open: its descriptor got lost. 0, or an errno: then the id is refused from

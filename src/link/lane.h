@@ -9,35 +9,38 @@
 /// Each word has one writer. Layout: docs/formats/lane.md.
 namespace ringbolt::link {
 
+// Neither end trusts the other: what it reads of the other's words is copied, checked, and then used. Both have the
+// memory mapped as long as they use it, so that neither's death takes it from the other.
 inline constexpr uint32_t kLaneSlots = 256;
 inline constexpr uint32_t kLaneDataBytes = 224U << 10U;
 inline constexpr uint32_t kLaneReadBufferBytes = 8U << 10U;
 inline constexpr uint32_t kLaneResponses = 16;  ///< operations that the consumer executes, in flight at once
-inline constexpr uint32_t kInlineBytes = 40;
+inline constexpr uint32_t kInlineBytes = 40;    ///< what is left of a slot's 64 bytes
 
 enum class SlotKind : uint8_t {
   none = 0,
-  send,         ///< a chunk of a SEND; `total` bytes in all, known from the first chunk
-  send_shared,  ///< a whole SEND whose payload lies in an arena of the producer
-  write,        ///< a chunk of a WRITE that the consumer executes
-  write_done,   ///< an immediate for a WRITE whose data was placed already; takes a receive
-  read,         ///< the consumer puts the bytes into the read buffer
-  atomic,       ///< the consumer executes it and answers in a response
-  datagram,     ///< a UD message
+  send,          ///< a chunk of a SEND; `total` bytes in all, known from the first chunk
+  send_shared,   ///< a whole SEND whose payload lies in an arena of the producer
+  write,         ///< a chunk of a WRITE that the consumer executes
+  write_done,    ///< an immediate for a WRITE whose data was placed already; takes a receive
+  read,          ///< the consumer puts the bytes into the read buffer
+  atomic,        ///< the consumer executes it and answers in a response
+  datagram,      ///< a UD message
   refused,       ///< the producer had to refuse its own operation: the consumer's queue pair goes to error
-  send_private,  ///< a whole SEND in private memory of the producer, which the consumer reads there; if it asked for that
+  send_private,  ///< a whole SEND in private memory of the producer, which the consumer reads there; if it asked for
+                 ///< that
 };
 
 // Flags of a slot.
 inline constexpr unsigned kSlotFirst = 1;
 inline constexpr unsigned kSlotLast = 2;  ///< of what completes a receive; without it, nobody else need be woken
 inline constexpr unsigned kSlotSolicited = 4;
-inline constexpr unsigned kSlotImmediate = 8;    ///< `immediate` is valid
-inline constexpr unsigned kSlotInvalidate = 16;  ///< `immediate` is a key to invalidate
-inline constexpr unsigned kSlotFetchAdd = 32;    ///< an atomic: add, else compare and swap
+inline constexpr unsigned kSlotImmediate = 8;        ///< `immediate` is valid
+inline constexpr unsigned kSlotInvalidate = 16;      ///< `immediate` is a key to invalidate
+inline constexpr unsigned kSlotFetchAdd = 32;        ///< an atomic: add, else compare and swap
 inline constexpr unsigned kSlotInvalidRequest = 64;  ///< refused as invalid, else for want of access
 inline constexpr unsigned kSlotSignaled = 256;  ///< its sender may wait for its completion: tell it who is done with it
-inline constexpr unsigned kSlotStays = 128;  ///< send_shared: the consumer may read it there after it has completed
+inline constexpr unsigned kSlotStays = 128;     ///< send_shared: the consumer may read it there after it has completed
 
 /// The fields of a slot that the consumer acts on, copied out once so that the producer can't change them under it.
 struct SlotHeader {
@@ -51,6 +54,8 @@ struct SlotHeader {
 };
 
 struct alignas(64) Slot {
+  // Released by the producer when all else of the slot, and its payload, is written; acquired by the consumer. It is
+  // never reset: numbers tell the rounds of the ring apart, and wrap.
   std::atomic<uint32_t> sequence;  ///< number of the slot since the lane began, plus one, once it is filled
   SlotHeader header;
   std::byte body[kInlineBytes];  ///< the payload when length <= kInlineBytes and the kind has no fields of its own
@@ -100,6 +105,7 @@ static_assert(sizeof(AtomicFields) <= kInlineBytes);
 struct alignas(16) Response {
   std::atomic<uint32_t> sequence;  ///< number of the operation, plus one, once it is answered
   uint32_t reserved;
+  // What was in the memory before an atomic; of a READ nothing: its bytes are in `read_buffer`.
   uint64_t value;
 };
 
@@ -109,17 +115,18 @@ enum class Refusal : uint32_t { none = 0, invalid_request = 1, access = 2, opera
 
 struct LaneMemory {
   // Written by the producer: with every one-sided operation, and seldom. Two lines apart, since processors fetch pairs.
-  alignas(128) std::atomic<uint32_t> announced_key;        ///< region that it is copying from or to right now
+  alignas(128) std::atomic<uint32_t> announced_key;   ///< region that it is copying from or to right now
   alignas(128) std::atomic<uint32_t> producer_waits;  ///< for room: its service thread is rung when `consumed` moves
   std::atomic<uint32_t> is_ended;         ///< it has flushed its sends: what finds no receive by now is lost
   std::atomic<uint32_t> producer_fences;  ///< it uses heavy fences: the consumer may use light ones
   // Written by the consumer, often.
   alignas(128) std::atomic<uint32_t> consumed;  ///< slots done with
-  std::atomic<uint32_t> refusal;               ///< enum Refusal
-  std::atomic<uint32_t> waits_for_receive;     ///< number of the slot, plus one, that found no receive posted
+  std::atomic<uint32_t> refusal;                ///< enum Refusal
+  std::atomic<uint32_t> waits_for_receive;      ///< number of the slot, plus one, that found no receive posted
   // Written by the consumer, seldom.
   alignas(128) std::atomic<uint32_t> consumer_fences;  ///< it uses heavy fences: the producer may use light ones
-  std::atomic<uint32_t> access;                           ///< qp_access_flags of its queue pair
+  std::atomic<uint32_t> access;                        ///< qp_access_flags of its queue pair
+  // As `access` and `pulls`, written and read relaxed: who goes by an old one acts as a moment ago.
   std::atomic<uint32_t> rnr_timer_us;
   std::atomic<uint32_t> is_closed;  ///< its queue pair was reset, destroyed or is in error
   std::atomic<uint32_t> pulls;      ///< lengths of SENDs in private memory that it wants to read itself: SendWays

@@ -9,6 +9,7 @@ namespace ringbolt::link {
 
 /// The receiving end of a lane. It trusts nothing that it reads there: bounds are checked before memory is touched.
 /// Not thread-safe: one caller at a time, except where said.
+/// It does not own the memory, which must outlive it. The one caller is who holds the queue pair's lock for receiving.
 class LaneConsumer {
  public:
   explicit LaneConsumer(LaneMemory& memory) : memory_(&memory) {
@@ -48,6 +49,7 @@ class LaneConsumer {
     __builtin_memcpy(&fields, slot().body, sizeof fields);
     return fields;
   }
+  /// Memory that the producer may change meanwhile: kInlineBytes of it, so copy out of it and then look.
   const std::byte* inline_body() const { return slot().body; }
   /// The payload in the data ring; nullptr when the header points outside it.
   const std::byte* payload(const SlotHeader& header) const {
@@ -76,6 +78,7 @@ class LaneConsumer {
     base::light_fence(can_be_fenced_ && memory_->producer_fences.load(std::memory_order_relaxed) != 0);
     return memory_->producer_waits.load(std::memory_order_relaxed) != 0;
   }
+  /// The message that waits: the producer takes it for that of slot consumed(). tell() after it.
   void refuse(Refusal why) { memory_->refusal.store(static_cast<uint32_t>(why), std::memory_order_release); }
   /// The waiting slot finds no receive posted; the producer's RNR timer runs while the note stands. False: it stood.
   bool note_waits_for_receive() {
@@ -93,22 +96,28 @@ class LaneConsumer {
     }
   }
 
+  // Relaxed: the producer may go by the word of a moment ago, as packets do that are under way.
   void set_access(uint32_t access) { memory_->access.store(access, std::memory_order_relaxed); }
   void set_rnr_timer_us(uint32_t timer_us) { memory_->rnr_timer_us.store(timer_us, std::memory_order_relaxed); }
   /// What it wishes to read itself, a bit for each class of lengths.
   void set_pulls(uint32_t classes) { memory_->pulls.store(classes, std::memory_order_relaxed); }
+  /// For good. Thread-safe. The caller then waits for announced_key() where memory is to go, behind a heavy fence.
   void close() { memory_->is_closed.store(1, std::memory_order_release); }
   /// The region that the producer is copying from or to; 0 for none. Thread-safe.
   uint32_t announced_key() const { return memory_->announced_key.load(std::memory_order_seq_cst); }
 
-  /// The producer has flushed its sends; those in the slots may still take a receive that was posted before. Thread-safe.
+  /// The producer has flushed its sends; those in the slots may still take a receive that was posted before.
+  /// Thread-safe.
   bool is_ended() const { return memory_->is_ended.load(std::memory_order_acquire) != 0; }
 
+  /// `operation`: as the producer numbers them; it keeps to kLaneResponses at a time. What is in the read buffer is
+  /// released with it.
   void respond(uint32_t operation, uint64_t value) {
     Response& response = memory_->responses[operation % kLaneResponses];
     response.value = value;
     response.sequence.store(operation + 1, std::memory_order_release);
   }
+  /// kLaneReadBufferBytes; the producer has one READ under way at a time.
   std::byte* read_buffer() { return memory_->read_buffer; }
 
  private:
@@ -116,6 +125,7 @@ class LaneConsumer {
 
   LaneMemory* memory_;
   bool can_be_fenced_ = base::has_asymmetric_fences();
+  // Written by the caller under its lock; read by anybody who looks whether there is something to do.
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> told_{0};
   bool has_noted_wait_ = false;

@@ -12,6 +12,7 @@
 namespace ringbolt::link {
 
 /// The sending end of a lane. Not thread-safe: one caller at a time, except where said.
+/// It does not own the memory, which must outlive it. The one caller is who holds the queue pair's lock for sending.
 class LaneProducer {
  public:
   explicit LaneProducer(LaneMemory& memory) : memory_(&memory) {
@@ -24,9 +25,12 @@ class LaneProducer {
     uint32_t data_at = 0;
   };
 
+  /// As far as take_consumed() has heard; refresh() before it is given up.
   bool has_slot() const { return next_ - seen_consumed_ < kLaneSlots; }
 
   /// Room for `length` bytes in the data ring, in one piece; false when there is none yet.
+  /// `length`: at most kLaneDataBytes. It is ours only with publish(), and given up by the next reserve(). Pieces begin
+  /// at multiples of a cache line.
   bool reserve(uint32_t length, Place& place) {
     uint64_t tail = data_tail_;
     const uint64_t to_end = kLaneDataBytes - tail % kLaneDataBytes;
@@ -46,8 +50,8 @@ class LaneProducer {
   Slot& next_slot() { return memory_->slots[next_ % kLaneSlots]; }
 
   /// Publishes the next slot, with the last reserved place when `uses_data`. fence() after the last one.
-  /// The header is filled where it lies: a header built elsewhere and copied would be loaded while its stores still wait
-  /// for the previous slot's cache line.
+  /// The header is filled where it lies: a header built elsewhere and copied would be loaded while its stores still
+  /// wait for the previous slot's cache line.
   void publish(SlotKind kind, uint16_t flags, uint32_t length, uint32_t immediate, uint32_t consumed, uint32_t data_at,
                bool uses_data) {
     Slot& slot = next_slot();
@@ -84,6 +88,7 @@ class LaneProducer {
   uint32_t published() const { return next_; }
   /// Slots that the consumer is known to be done with (wraps).
   uint32_t consumed() const { return seen_consumed_; }
+  /// The slots before `end` are done with. Numbers wrap: right as long as fewer than 2^31 slots lie between.
   bool is_done(uint32_t end) const { return static_cast<int32_t>(seen_consumed_ - end) >= 0; }
 
   /// Takes over a count that came with a message of the other direction, or the lane's own word. A count that was never
@@ -94,6 +99,7 @@ class LaneProducer {
       seen_consumed_ = consumed;
     }
   }
+  /// Reads a cache line that the consumer writes: not where it can be helped.
   void refresh() { take_consumed(memory_->consumed.load(std::memory_order_acquire)); }
 
   Refusal refusal() const {
@@ -101,6 +107,7 @@ class LaneProducer {
     return value <= static_cast<uint32_t>(Refusal::memory) ? static_cast<Refusal>(value) : Refusal::operation;
   }
   /// The consumer holds a message for which no receive is posted.
+  /// Of the slot that is next to be consumed, so that a note of before counts no longer.
   bool waits_for_receive() const {
     const uint32_t slot = memory_->waits_for_receive.load(std::memory_order_relaxed);
     return slot != 0 && slot == seen_consumed_ + 1;
@@ -126,6 +133,7 @@ class LaneProducer {
   }
   void end_access() { memory_->announced_key.store(0, std::memory_order_release); }
 
+  /// Its `sequence` is to be acquired before the value or the read buffer is looked at.
   const Response& response(uint32_t operation) const { return memory_->responses[operation % kLaneResponses]; }
   const std::byte* read_buffer() const { return memory_->read_buffer; }
 

@@ -31,6 +31,7 @@ void emit(const MadFrame& frame, std::array<std::byte, kMadFrameBytes>& out);
 bool parse(const std::byte* bytes, size_t length, MadFrame& frame);
 
 /// The socket of one process. Thread-safe: the kernel orders the calls.
+/// Shared by those who send with it; the name goes with release(), or the last of them.
 class MadSocket {
  public:
   /// `slot`: our own, whose lock we hold; what a crashed owner left there is removed. With `receives` false it can only

@@ -17,8 +17,10 @@ inline constexpr uint32_t kMarks = 1U << 14U;
 /// Two levels: a bit of `leaves` a number, a bit of `roots` each 64 numbers. The taker takes a root's bit, then the
 /// leaf: who marks sets the leaf's bit first, so that a root's bit that it finds set, and leaves alone, is taken after
 /// that. Everything is sequentially consistent: the argument needs the order of two words.
+/// It trusts nobody: whatever a peer writes into it only makes somebody look in vain, or miss something.
 class MarkSet {
  public:
+  /// A hint, relaxed: who goes to sleep on it makes a full fence before.
   bool is_empty() const {
     uint64_t some = 0;
     for (const std::atomic<uint64_t>& root : roots_) {
@@ -37,6 +39,7 @@ class MarkSet {
   }
   /// A full fence: what was stored before is seen by who takes the mark, or looks after it finds none.
   void mark(uint32_t number) { mark_leaf(leaf_of(number), bit_of(number)); }
+  /// Only by who is sure that there is nothing, or looks again after it.
   void clear(uint32_t number) {
     const uint32_t leaf = leaf_of(number);
     if (leaves_[leaf].fetch_and(~bit_of(number), std::memory_order_seq_cst) != bit_of(number)) {

@@ -11,6 +11,7 @@ namespace {
 
 // Offsets of the layout in docs/formats/rendezvous.md. All integers are little-endian.
 constexpr std::array<uint8_t, 4> kMagic{'R', 'B', 'L', 'K'};
+// From the command, which may be of another release: without a header, so that it stays as it is.
 constexpr std::array<uint8_t, 8> kPoke{'R', 'B', 'P', 'O', 'K', 'E', '1', '\n'};
 
 struct HeaderAt {
@@ -165,6 +166,7 @@ std::optional<Message> parse_hello(In in) {
   return hello;
 }
 
+// Indices are checked here; queue pair numbers and nonces by who knows queue pairs.
 std::optional<Message> parse_offer(In in) {
   Offer offer;
   offer.source_qpn = get<uint32_t>(in, OfferAt::source_qpn);

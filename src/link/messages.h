@@ -13,6 +13,8 @@
 /// One datagram is one message; descriptors travel beside it (SCM_RIGHTS). Layout: docs/formats/rendezvous.md.
 namespace ringbolt::link {
 
+// Little-endian. Both ends are processes of one user, of perhaps different releases: what is not understood ends the
+// connection.
 inline constexpr size_t kMaxMessageBytes = 128;
 inline constexpr uint32_t kRendezvousVersion = 3;
 

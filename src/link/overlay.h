@@ -13,9 +13,11 @@
 namespace ringbolt::link {
 
 inline constexpr uint32_t kPortWindowPackets = 4096;  ///< 17 MiB, of which the system gives what is used
-inline constexpr uint32_t kPortWindowFrames = 512;    ///< of each rail: 2 MiB, 20 ms of a rail of 100 MB/s, as peers may be off their core
+inline constexpr uint32_t kPortWindowFrames =
+    512;  ///< of each rail: 2 MiB, 20 ms of a rail of 100 MB/s, as peers may be off their core
 
 /// In front of each packet.
+/// Four single bytes; the last is 0, and not looked at.
 struct PortPrefix {
   static constexpr size_t kBytes = 4;
 

@@ -149,6 +149,7 @@ bool PeerLines::handle(const std::shared_ptr<Line>& line, const Message& message
   return true;
 }
 
+/// A second Hello must say the same: two calls that crossed bring two.
 bool PeerLines::greet(const std::shared_ptr<Line>& line, const Hello& hello, Datagram& datagram) {
   if (line->has_heard_hello) {
     return hello == line->introduction.hello;
@@ -248,6 +249,7 @@ void PeerLines::finish(const std::shared_ptr<ConnectedPeer>& peer) {
     return;
   }
   if (peer->process_fd() >= 0) {
+    // Before the descriptor is closed, see PeerEvents::remove().
     events_.remove(peer->process_fd());
   }
   peer->end();

@@ -24,6 +24,7 @@ std::shared_ptr<Line> make_line(base::UniqueFd fd, pid_t pid, PeerTable& table, 
 
 /// What is said on the connections: who they belong to, which message is allowed when, how they end. Tells the sink.
 /// Not thread-safe: for the dispatching thread, except stop().
+/// Calls the sink without any lock of this layer held, so that it may send.
 class PeerLines {
  public:
   /// Everything must outlive it.

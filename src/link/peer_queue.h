@@ -12,16 +12,14 @@ namespace ringbolt::link {
 
 /// A completion queue of a peer's, as who has something for it sees it. The memory and the descriptor stay open as long
 /// as this does: who makes it sees to the first. Copies are cheap enough for once a connection. Thread-safe.
+/// It may outlive the peer: the table stays mapped, and nobody is woken then.
 class PeerQueue {
  public:
   /// Nobody's: never looks at anything.
   PeerQueue() = default;
   /// `channel`: the descriptor that its program sleeps on; null where that could not be had.
   PeerQueue(WakeMemory& memory, WakeName name, std::shared_ptr<const base::UniqueFd> channel)
-      : memory_(&memory),
-        queue_(&memory.queues[name.index % kWakeQueues]),
-        name_(name),
-        channel_(std::move(channel)) {}
+      : memory_(&memory), queue_(&memory.queues[name.index % kWakeQueues]), name_(name), channel_(std::move(channel)) {}
 
   /// Hot path: 0 while it looks at all its queue pairs and was never armed: there is nothing to do then. After a fence
   /// that orders what was published before; a light one is enough, for who changes it makes a heavy one.
@@ -44,11 +42,12 @@ class PeerQueue {
   Notify wish() const {
     const uint32_t notify = queue_->notify.load(std::memory_order_relaxed);
     return notify >> kNotifyBits == name_.generation && is_armed(notify_of(notify)) ? notify_of(notify)
-                                                                                     : Notify::nothing;
+                                                                                    : Notify::nothing;
   }
   /// Wakes its program, if it still waits: who comes first does. False: it waits, and its descriptor can't be reached
   /// from here. A system call.
   bool ring() const;
+  // A full fence, see MarkSet::mark().
   /// Its service thread shall look at it, once that is woken: Peer::ring().
   void mark_for_service() const {
     if (memory_ != nullptr) {

@@ -126,6 +126,7 @@ void PeerSocket::flush_until(uint64_t deadline_ns) {
   }
 }
 
+/// By EPOLLOUT where that tells, else by the timer that all sockets share.
 void PeerSocket::ask_for_retry(int error) {
   if (error == EAGAIN && is_watched_) {
     watch_output(true);

@@ -25,6 +25,7 @@ struct Watch {
 
 /// One connected socket with the queue of what it did not take yet. The descriptor stays open until destruction, so
 /// that a thread in the middle of a call never meets a foreign file. Thread-safe, except that one thread receives.
+/// Shared by its line and its peer. Its lock is a leaf, held over system calls that do not wait, but in flush_until().
 class PeerSocket {
  public:
   PeerSocket(base::UniqueFd fd, const Watch& watch);

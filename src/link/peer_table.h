@@ -27,11 +27,14 @@ struct Line {
 /// Who is known, at which slot, by which connections. A slot that we called and that has not said Hello yet is
 /// pending: who owns it is unknown, so connections from that slot are parked until it is. That keeps it to one Peer for
 /// one process when two processes call each other at the same time. Thread-safe.
+/// Its lock comes before those of sockets, which insert_caller() sends under. What it gives is shared: it outlives
+/// removal.
 class PeerTable {
  public:
   /// Connections without a peer; beyond it the oldest are dropped.
   static constexpr size_t kMaxStrangers = 1024;
 
+  /// From 1, and never again: an event that is late names nobody.
   uint64_t next_id();
 
   /// The peer at a slot that is not gone, pending or not.

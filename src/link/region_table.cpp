@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint32_t kIndexMask = (kRegionCount - 1) << 8U;
 constexpr uint32_t kLowByte = 0xff;
+// 6 bits are left above it: what counts the uses of an entry, see RegionTableView::index_of().
 constexpr uint32_t kTagStep = 1U << (kRegionIndexBits + 8U);
 // A freed entry is used again only after this many others: stale keys are caught, not honoured.
 constexpr size_t kRestingEntries = 1024;

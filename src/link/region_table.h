@@ -34,8 +34,9 @@ struct Region {
   }
 };
 
-/// As it lies in shared memory. `key` is 0 while the entry is unused or being changed. A sequence lock whose number is the
-/// key: the fences of publish() and find() pair, so that who has read a field of a new region no longer finds the old key.
+/// As it lies in shared memory. `key` is 0 while the entry is unused or being changed. A sequence lock whose number is
+/// the key: the fences of publish() and find() pair, so that who has read a field of a new region no longer finds the
+/// old key.
 struct alignas(64) RegionEntry {
   std::atomic<uint32_t> key;
   std::atomic<uint32_t> access;
@@ -58,6 +59,8 @@ inline constexpr uint64_t kRegionTableMagic = 0x31424154474e4952U;  // "RINGTAB1
 inline constexpr size_t kRegionTableBytes = sizeof(RegionTableHeader) + size_t{kRegionCount} * sizeof(RegionEntry);
 
 /// A table mapped by its owner or by a peer. Thread-safe.
+/// It does not own the memory, and must not outlive it. Peers have it mapped for reading alone. Nothing here waits: who
+/// meets an entry that is being changed finds no such key.
 class RegionTableView {
  public:
   RegionTableView() = default;
@@ -66,6 +69,7 @@ class RegionTableView {
 
   bool is_open() const { return entries_ != nullptr; }
 
+  /// `region` may have been written to on false.
   /// The region of `key`, or nothing known (false). The caller announces the access first where the owner must be able
   /// to wait for it (see LaneProducer::announce_access).
   bool find(uint32_t key, Region& region) const {
@@ -92,7 +96,8 @@ class RegionTableView {
     uint32_t arena_id = 0;
   };
   /// The same as find() for who asks for `length` bytes from `address` alone, in the domain, with all of `access`, for
-  /// the queue pair `qpn` (kAnyQueuePair: for the owner): half as many instructions. False: the key does not allow that.
+  /// the queue pair `qpn` (kAnyQueuePair: for the owner): half as many instructions. False: the key does not allow
+  /// that.
   bool locate(uint32_t key, uint32_t pd_key, uint32_t qpn, uint32_t access, uint64_t address, uint64_t length,
               Place& place) const {
     const RegionEntry& entry = entries_[index_of(key)];
@@ -125,6 +130,8 @@ class RegionTableView {
 };
 
 /// The owner's side. Thread-safe.
+/// Owned by the process. Its lock, a leaf, is for which entries are free; an entry is changed by who has its key, one
+/// at a time, without it.
 class RegionTable : public RegionTableView {
  public:
   RegionTable() = default;
@@ -139,6 +146,7 @@ class RegionTable : public RegionTableView {
   base::Result<uint32_t> add(const Region& region);
   /// Publishes `region` in a hidden entry under `key`, which may differ from the key that add() gave in its low byte.
   void publish(uint32_t key, const Region& region);
+  /// Accesses that have found it may go on: the caller waits for these (Process::wait_for_accesses) before release().
   /// No new access finds the key from here on; the entry stays reserved.
   void hide(uint32_t key);
   /// Gives a hidden entry back.

@@ -118,6 +118,7 @@ CopyOutcome RemoteProcess::copy_by_kernel(bool is_write, uint64_t remote, std::s
       const ssize_t moved = is_write ? process_vm_writev(peer_->pid(), &local, 1, &far, 1, 0)
                                      : process_vm_readv(peer_->pid(), &local, 1, &far, 1, 0);
       if (moved <= 0) {
+        // process_vm_readv(2): EFAULT, it is not mapped there; ESRCH, no such process; EPERM, Yama or a change of user.
         return moved == 0 || errno == EFAULT ? CopyOutcome::fault
                : errno == ESRCH              ? CopyOutcome::gone
                                              : CopyOutcome::unreachable;

@@ -25,6 +25,8 @@ enum class CopyOutcome {
 };
 
 /// What we can see of another process' memory: its region table and its arenas. Thread-safe.
+/// Shared by RemoteProcesses and the connections to it, and mapped as long as any of them lives. What is opened is
+/// opened by the service thread before it takes an offer of theirs.
 class RemoteProcess {
  public:
   explicit RemoteProcess(std::shared_ptr<Peer> peer) : peer_(std::move(peer)) {}
@@ -60,6 +62,8 @@ class RemoteProcess {
   std::byte* mapped(const Region& region, uint64_t address, uint64_t length) const {
     return arenas_.find(region.arena_id, region.arena_offset + (address - region.first), length);
   }
+  /// Until the first that fails: those before it are there then. Blocks for no peer; a stopped one can be read and
+  /// written.
   /// Copies the pieces, in order, to `address` of the region, which must hold them.
   CopyOutcome write(const Region& region, uint64_t address, std::span<const iovec> pieces) const;
   /// Copies from `address` of the region into the pieces, in order.
@@ -75,7 +79,8 @@ class RemoteProcess {
   int wakes_error_ = EAGAIN;
   base::Mutex channels_mutex_;  // a leaf
   std::unordered_map<uint32_t, std::weak_ptr<const base::UniqueFd>> channels_ RINGBOLT_GUARDED_BY(channels_mutex_);
-  size_t purge_at_ RINGBOLT_GUARDED_BY(channels_mutex_) = 64;  // how many there are when those that are over are dropped
+  size_t purge_at_ RINGBOLT_GUARDED_BY(channels_mutex_) =
+      64;  // how many there are when those that are over are dropped
   PeerArenas arenas_;
 };
 

@@ -93,6 +93,7 @@ class SlotRendezvous final : public Rendezvous {
   PeerTable table_;
   const Greeting greeting_;
   PeerLines lines_;
+  // Held over a connect() and what goes with it: about kConnectPatienceMs at most.
   base::Mutex connecting_;  // one connect() at a time, so that a slot gets one peer
   std::atomic<State> state_{State::open};
 };
@@ -133,6 +134,7 @@ std::shared_ptr<Peer> SlotRendezvous::peer_at(uint32_t slot) {
   base::UniqueFd process = other.pid > 0 ? base::open_process(other.pid) : base::UniqueFd();
   const bool is_dead = other.pid > 0 && !process.is_open() && errno == ESRCH;
   // A dead listener still takes connections while a forked child holds a copy of its socket.
+  // SO_PEERCRED (unix(7)): as of the listen() of whoever answers. Folders keep others out already.
   if (other.uid != geteuid() || is_dead) {
     return nullptr;
   }
@@ -203,6 +205,7 @@ void SlotRendezvous::accept_all() {
       lines_.take(std::move(fd));
     } else if (errno == EMFILE || errno == ENFILE) {
       // Turned away rather than left waiting: the listener would wake us again and again.
+      // One descriptor is free then: the caller is taken, told nothing, and let go.
       spare_.reset();
       fd.reset(accept4(slot_.listening_fd(), nullptr, nullptr, SOCK_CLOEXEC));
       lines_.note_refusal(0, "this process has no file descriptor left (ulimit -n)");
@@ -219,6 +222,7 @@ void SlotRendezvous::wake() {
   (void)!write(bell_.get(), &one, sizeof one);
 }
 
+// Frees the slot before it says so: who hears of it finds nobody there.
 void SlotRendezvous::leave() {
   State expected = State::open;
   if (!state_.compare_exchange_strong(expected, State::left)) {

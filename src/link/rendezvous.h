@@ -19,6 +19,7 @@ inline constexpr uint32_t kSlotCount = 1024;
 
 /// One other process (or this one: loopback is no special case). Made by Rendezvous; lives as long as anybody holds it.
 /// Thread-safe.
+/// Pointers and descriptors that it gives are good as long as it is held.
 class Peer {
  public:
   virtual ~Peer() = default;
@@ -56,6 +57,8 @@ struct OfferFiles {
 };
 
 /// Told what comes in. Called on the thread that runs Rendezvous::dispatch(), without locks held.
+/// May throw std::bad_alloc, which leaves dispatch(): what that message said is lost, and whatever waits is told next
+/// time.
 class RendezvousSink {
  public:
   virtual ~RendezvousSink() = default;
@@ -75,6 +78,7 @@ class RendezvousSink {
   virtual void on_readable() {}
 };
 
+/// Owned by the process. Its locks are leaves but for those of peers' sockets, which come after them.
 class Rendezvous {
  public:
   struct Options {
@@ -97,20 +101,23 @@ class Rendezvous {
   virtual std::shared_ptr<Peer> peer_at(uint32_t slot) = 0;
 
   /// Waits up to timeout_ms (-1: for ever) for messages, deaths or the bell and tells the sink. One thread only.
+  /// Also returns when a signal comes.
   virtual void dispatch(int timeout_ms) = 0;
 
   /// Something waits for dispatch(), or on a connection whose peer is not known for sure yet. Thread-safe.
   virtual bool has_pending() const = 0;
 
   /// Wakes dispatch() from any thread of this process (the same bell the peers ring).
+  /// Never blocks; before dispatch() sleeps as well as while it does.
   virtual void wake() = 0;
 
-  /// Has dispatch() wait for `descriptor` as well; told again and again while it is readable. It stays the caller's, and
-  /// unwatch() comes before it is closed. False when the kernel refuses (errno). Thread-safe.
+  /// Has dispatch() wait for `descriptor` as well; told again and again while it is readable. It stays the caller's,
+  /// and unwatch() comes before it is closed. False when the kernel refuses (errno). Thread-safe.
   virtual bool watch(int descriptor) = 0;
   virtual void unwatch(int descriptor) = 0;
 
   /// Says Bye to all, gives the slot back, removes its files. Further calls have no effect. Thread-safe.
+  /// Waits 20 ms at most, in all, for peers that do not read.
   virtual void leave() = 0;
 
   /// In a forked child: closes every descriptor without a word to the peers (the parent goes on). The object is dead.

@@ -21,7 +21,8 @@ class SharedSegment {
 
   /// A fresh zero-filled segment named `name` in /proc/self/maps. Fails with ENOMEM, EMFILE.
   static base::Result<SharedSegment> create(const char* name, size_t length_bytes);
-  /// The segment behind a peer's descriptor: EINVAL unless it is a memfd of exactly that length, sealed against resizing.
+  /// The segment behind a peer's descriptor: EINVAL unless it is a memfd of exactly that length, sealed against
+  /// resizing.
   static base::Result<SharedSegment> map(const base::UniqueFd& fd, size_t length_bytes, bool is_writable);
 
   bool is_mapped() const { return base_ != nullptr; }
@@ -29,6 +30,7 @@ class SharedSegment {
   size_t length_bytes() const { return length_; }
   /// The descriptor of a segment that create() made; -1 after close_descriptor() and for mapped ones.
   int descriptor() const { return fd_.get(); }
+  /// The mapping stays.
   void close_descriptor() { fd_.reset(); }
 
  private:

@@ -12,6 +12,8 @@ namespace ringbolt::link {
 
 /// One numbered slot of a folder: `<slot>.lock`, held with flock while the owner lives, and the listening socket
 /// `<slot>.sock`. What a crashed owner left is taken over. Not thread-safe.
+/// Owned by the rendezvous. That the lock can be had is what says that an owner is dead: no process number is looked
+/// at.
 class Slot {
  public:
   /// Makes the folder (0700) if absent and claims a free slot below `slot_limit`, searching from `start` on.

@@ -36,6 +36,7 @@ base::UniqueFd open_socket();
 /// A socket connected to `address`, or not open: nobody listens there, or its backlog stayed full for
 /// kConnectPatienceMs.
 inline constexpr int kConnectPatienceMs = 5;
+/// errno says why it is not open.
 base::UniqueFd connect_socket(const SocketAddress& address);
 
 /// Who is at the other end: as of its connect() or listen(). pid is 0 when our pid namespace does not show it.
@@ -61,6 +62,7 @@ enum class Received {
   oversized,  ///< a datagram did not fit, or had more descriptors than any message; it is lost
   end,        ///< the other end closed and everything was read
 };
+/// Descriptors that came are `datagram`'s, whatever is returned.
 Received receive_datagram(int socket_fd, Datagram& datagram);
 
 /// 0, or the errno of sendmsg. Raises no signal.

@@ -111,6 +111,7 @@ void StreamEndpoint::open(size_t index, uint64_t now_ns) {
   link_.open(index, now_ns);
 }
 
+/// The link keeps what was not acknowledged: other rails, or this one once it is open again, carry it.
 void StreamEndpoint::close(size_t index, uint64_t now_ns) {
   Rail& rail = rails_[index];
   drop_stream(rail);

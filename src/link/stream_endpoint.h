@@ -16,6 +16,7 @@ namespace ringbolt::link {
 /// A link whose rails are descriptors: reads and writes them, and opens them again when they end. No threads; never
 /// blocks. Times are of base::now_ns(). What it does not take in stays in the streams and holds the peer up. Not
 /// thread-safe.
+/// Owns its sources and streams. Used under its owner's lock.
 class StreamEndpoint {
  public:
   /// `options.rails` is the number of sources. Throws base::Error when the system has no descriptors left.
@@ -36,6 +37,7 @@ class StreamEndpoint {
   /// descriptor.
   std::span<std::byte> reserve() { return link_.reserve(); }
   void commit(size_t bytes) { link_.commit(bytes); }
+  /// What finds no room stays, and descriptor() becomes readable when there is some.
   void flush(uint64_t now_ns);
   /// The descriptor becomes readable at this time too; UINT64_MAX: no more. Takes effect with the next flush().
   void set_alarm(uint64_t at_ns) { alarm_at_ns_ = at_ns; }
@@ -52,6 +54,7 @@ class StreamEndpoint {
   }
 
  private:
+  // So that one rail does not starve the others; what is left keeps the descriptor readable.
   static constexpr int kReadsAtOnce = 4;
   static constexpr uint64_t kFirstRetryNs = 10'000'000;
   static constexpr uint64_t kLastRetryNs = 200'000'000;

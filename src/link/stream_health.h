@@ -13,8 +13,8 @@ class StreamLink;
 class StreamHealth {
  public:
   struct Limits {
-    uint64_t grace_ns = 500'000'000;       ///< a peer that was there is gone after so long without a ready rail
-    uint64_t outage_ns = 5'000'000'000U;   ///< the longest interruption that counts as one
+    uint64_t grace_ns = 500'000'000;      ///< a peer that was there is gone after so long without a ready rail
+    uint64_t outage_ns = 5'000'000'000U;  ///< the longest interruption that counts as one
   };
   StreamHealth() : StreamHealth(Limits()) {}
   explicit StreamHealth(const Limits& limits) : limits_(limits) {}
@@ -27,14 +27,16 @@ class StreamHealth {
   /// not come yet is late, not gone.
   bool is_gone() const { return is_gone_.load(std::memory_order_relaxed); }
   /// A clock that waits for the peer's answers may leave out what lies before this time: now while nothing gets
-  /// through, the end of the last interruption otherwise, and never more than the longest outage after it began. 0: there
-  /// was none. A peer that says goodbye interrupts nothing: it has ended.
+  /// through, the end of the last interruption otherwise, and never more than the longest outage after it began. 0:
+  /// there was none. A peer that says goodbye interrupts nothing: it has ended.
   uint64_t excused_until_ns(uint64_t now_ns) const;
 
  private:
   uint64_t end_of(uint64_t since_ns, uint64_t now_ns) const;
 
   const Limits limits_;
+  // Each written under the owner's lock. Relaxed: who reads two of them at different moments excuses a little more or
+  // less.
   std::atomic<bool> is_gone_{false};
   std::atomic<uint64_t> down_since_ns_{0};     // no rail is ready, though the peer was there and has not left
   std::atomic<uint64_t> waiting_since_ns_{0};  // the last acknowledgement; 0: none is awaited

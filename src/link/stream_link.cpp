@@ -81,7 +81,8 @@ void StreamLink::leave(uint64_t now_ns) {
 }
 
 void StreamLink::count_ready() {
-  ready_rails_ = static_cast<size_t>(std::ranges::count_if(rails_, [](const Rail& rail) { return rail.session.is_ready(); }));
+  ready_rails_ =
+      static_cast<size_t>(std::ranges::count_if(rails_, [](const Rail& rail) { return rail.session.is_ready(); }));
 }
 
 std::optional<std::span<const std::byte>> StreamLink::next_packet(size_t index, uint64_t now_ns) {
@@ -156,6 +157,7 @@ bool StreamLink::on_ready(Rail& rail) {
   return true;
 }
 
+/// A new epoch begins at once in the same stream; should_reopen says whether that can help.
 void StreamLink::on_over(Rail& rail, uint64_t now_ns) {
   ++counters_.ended_epochs;
   rail.last_end = rail.session.end();

@@ -15,6 +15,8 @@ namespace ringbolt::link {
 /// Packets leave on whichever rail has most room and are handed over at the other end in the order in which they were
 /// sent, each once: what a rail had not acknowledged when its stream ended or lost bytes goes over the others, or over
 /// the same again when it has come back. docs/formats/stream.md has the rules. Not thread-safe.
+/// Owned by a StreamEndpoint. All memory for packets but the order's is taken when it is made: that of packets which
+/// came too early is taken when they do, and kept.
 class StreamLink {
  public:
   struct Options {
@@ -40,10 +42,12 @@ class StreamLink {
   void received(size_t rail, size_t bytes) { rails_[rail].session.received(bytes); }
   /// The next packet in order, valid until the next call of a method that is not const. Call it until there is nothing
   /// after bytes came in over a rail.
+  /// May throw std::bad_alloc where a packet has come too early.
   std::optional<std::span<const std::byte>> next_packet(size_t rail, uint64_t now_ns);
 
   /// Where the next packet may be written, kMaxStreamPacketBytes long. Empty: as many are under way as may be.
   std::span<std::byte> reserve() { return window_.reserve(); }
+  /// Of the reserved place, in bytes. It waits until distribute().
   void commit(size_t bytes) { window_.commit(bytes); }
   /// Gives packets that wait to rails that have room. Then their output() is to be written.
   void distribute(uint64_t now_ns);

@@ -27,6 +27,7 @@ inline constexpr size_t kMaxStreamMessageBytes = 4352;
 ///       write session.output(), session.written(bytes)
 ///
 /// Hot path: no allocation, lock, system call, virtual call, exception.
+/// Owned by a StreamLink, under whose owner's lock it is.
 class StreamSession {
  public:
   enum class State : uint8_t {
@@ -47,6 +48,7 @@ class StreamSession {
     stream_ended,  ///< end of file, or an error of the stream
     refused,       ///< by the owner
   };
+  // Of both ends alike: an end that says PING more seldom than the other's silence is taken for dead.
   struct Timing {
     uint64_t hello_ns = 200'000'000;      ///< from HELLO to HELLO until there is an answer
     uint64_t ping_ns = 1'000'000'000;     ///< after which a silent end sends PING
@@ -115,6 +117,7 @@ class StreamSession {
   uint32_t epoch() const { return epoch_; }
 
  private:
+  // Bounds that nobody agrees on with the peer: each end has its own.
   static constexpr uint32_t kMaxInFlight = 1024;  // frames, however many are granted; a power of two
   static constexpr size_t kInputBytes = 128 * 1024;
   static constexpr size_t kControlBytes = 1024;  // of the output, kept free for frames without a message

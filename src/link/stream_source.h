@@ -20,6 +20,7 @@ struct OpenStream {
 };
 
 /// Where a rail gets its stream from, at the start and after it ended. Not thread-safe.
+/// Owned by a StreamEndpoint. What open() gives is the caller's.
 class StreamSource {
  public:
   virtual ~StreamSource() = default;

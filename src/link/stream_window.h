@@ -16,6 +16,7 @@ inline constexpr size_t kMaxStreamPacketBytes = 4352 - kStreamNumberBytes;
 /// Packets of a link that the other end has not acknowledged, numbered from 0: on some rail, or waiting for one. They
 /// are kept as they travel, with the number in front. Memory: `packets` times kMaxStreamMessageBytes, from the system
 /// as it is used. Not thread-safe. Hot path: no allocation.
+/// Owned by a StreamLink.
 class StreamSendWindow {
  public:
   /// `packets` is a power of two.
@@ -29,6 +30,7 @@ class StreamSendWindow {
 
   /// The lowest number that waits for a rail.
   std::optional<uint64_t> first_waiting() const;
+  /// One that is not acknowledged; good until it is.
   std::span<const std::byte> message(uint64_t number) const;
   void on_assigned(uint64_t number);
   /// The rail it was on is gone: it waits again.
@@ -61,6 +63,7 @@ class StreamSendWindow {
 
 /// Puts packets that come over several rails back in order, and leaves out those that came before. Bounded like the
 /// window of the other end. Not thread-safe.
+/// Owned by a StreamLink. Numbers are the peer's word: what lies too far ahead is refused, so that memory is bounded.
 class StreamOrder {
  public:
   explicit StreamOrder(uint32_t packets);

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kBthBytes = 12;
 constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
+// ENOBUFS, ENOMEM: the interface's queue or the kernel's memory, which no descriptor tells of.
 bool is_full(int error) { return error == EAGAIN || error == ENOBUFS || error == ENOMEM; }
 
 bool is_unreachable(int error) {
@@ -119,6 +120,7 @@ UdpBatch::Flushed UdpBatch::flush() {
   Flushed flushed;
   send_all(flushed);
   if (UdpFaults* faults = endpoint_.faults(); faults != nullptr) [[unlikely]] {
+    // Ends: each round has sent all that was there, and what is held back is bounded (fault::Shelf).
     while (packet_count_ == 0 && append_late(*faults)) {
       send_all(flushed);
     }
@@ -160,8 +162,7 @@ bool UdpBatch::send_some(Flushed& flushed) {
     const UdpMessage& only = messages_[first_message_];
     UdpMessageHeader header;
     header.set(only.path, endpoint_.options_.port, segment_bytes_of(only));
-    const int taken =
-        send_one(endpoint_.sockets_[family].get(), header, arena_.get() + only.offset, only.bytes);
+    const int taken = send_one(endpoint_.sockets_[family].get(), header, arena_.get() + only.offset, only.bytes);
     if (taken < 0) [[unlikely]] {
       return handle_refusal(-taken, flushed);
     }
@@ -266,6 +267,7 @@ bool UdpBatch::send_singly(Flushed& flushed) {
   return true;
 }
 
+/// Counted by the endpoint, whose descriptor tells of room as long as somebody waits for it.
 void UdpBatch::wait_for(std::optional<size_t> family) {
   if (family == awaited_family_) {
     return;

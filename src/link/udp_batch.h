@@ -29,6 +29,8 @@ struct UdpDeparture;
 ///
 /// Not thread-safe; different batches of one endpoint may be used by different threads at a time. The endpoint must
 /// outlive it.
+/// Owns kArenaBytes of memory. A receiver sees nothing of which packets became one call but their IPv4 IDs, which the
+/// ICRC covers.
 class UdpBatch {
  public:
   explicit UdpBatch(UdpEndpoint& endpoint);
@@ -72,11 +74,13 @@ class UdpBatch {
  private:
   // What a GSO call can hold at most: 64 KiB with all headers, and 64 packets on kernels before 6.9.
   static constexpr size_t kArenaBytes = 64 * 1024;
+  // A UDP datagram has 65,507 bytes over IPv4 at most; 64 segments are UDP_MAX_SEGMENTS of include/linux/udp.h.
   static constexpr size_t kMaxMessageBytes = 65'000;
   static constexpr size_t kMaxSegments = 64;
   static constexpr size_t kMaxMessages = 32;
   static constexpr size_t kIcrcBytes = 4;
 
+  // Takes the reserved packet, as commit() has it.
   void append(const UdpPath& path, size_t bytes);
   // udp_batch_faults.cpp: the same, where faults are in effect
   void append_through(UdpFaults& faults, const UdpPath& path, size_t bytes);

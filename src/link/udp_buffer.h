@@ -15,6 +15,7 @@ namespace ringbolt::link {
 class UdpBufferPool;
 
 /// Memory that a received datagram lies in. One datagram may hold many packets (GRO); all of them share the buffer.
+/// Owned by its pool; while it is taken, by those who hold a reference. They may read it; who receives into it writes.
 class UdpBuffer {
  public:
   std::byte* data() { return data_.get(); }
@@ -37,6 +38,7 @@ class UdpBufferRef {
  public:
   UdpBufferRef() = default;
   explicit UdpBufferRef(UdpBuffer& buffer) : buffer_(&buffer) {
+    // Relaxed: the caller holds the buffer, or has just got it from the pool, so that nobody gives it back meanwhile.
     buffer_->references_.fetch_add(1, std::memory_order_relaxed);
   }
   UdpBufferRef(const UdpBufferRef& other) : buffer_(other.buffer_) {
@@ -68,6 +70,7 @@ class UdpBufferPool : public std::enable_shared_from_this<UdpBufferPool> {
   /// that waits somewhere does not hold 64 KiB.
   static constexpr size_t kLargeBytes = 64 * 1024;
   static constexpr size_t kSmallBytes = 512;
+  // 64 MiB and 16 MiB at most, of which the system gives what is used.
   static constexpr size_t kMaxLarge = 1024;
   static constexpr size_t kMaxSmall = 32 * 1024;
 
@@ -75,6 +78,7 @@ class UdpBufferPool : public std::enable_shared_from_this<UdpBufferPool> {
   UdpBufferPool(const UdpBufferPool&) = delete;
   UdpBufferPool& operator=(const UdpBufferPool&) = delete;
 
+  /// Throws std::bad_alloc where one has to be made.
   /// Not held when all kMaxLarge (kMaxSmall) buffers are in use.
   UdpBufferRef take_large() { return take(large_); }
   UdpBufferRef take_small() { return take(small_); }
@@ -97,6 +101,7 @@ class UdpBufferPool : public std::enable_shared_from_this<UdpBufferPool> {
 };
 
 inline void UdpBufferRef::reset() {
+  // What each holder has read is over before the last one gives the memory away.
   if (buffer_ != nullptr && buffer_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     UdpBufferPool::give_back(*buffer_);
   }

@@ -7,6 +7,7 @@ namespace ringbolt::link {
 
 /// What an endpoint has seen since it was opened. `Word` is uint64_t in the copy that programs get.
 template <class Word>
+// Those that count_alone() counts are changed under the lock for receiving only, the others by any thread.
 struct UdpCounts {
   Word received_packets{0};
   Word received_bytes{0};      ///< BTH to ICRC

@@ -50,6 +50,7 @@ std::unique_ptr<UdpEndpoint> UdpEndpoint::open(const Options& options) {
 }
 
 UdpEndpoint::~UdpEndpoint() {
+  // In a forked child, or where the constructor has thrown: nothing of the group is ours.
   if (getpid() != owner_ || !epoll_.is_open()) {
     return;
   }

@@ -33,6 +33,9 @@ class UdpGroup;
 /// RoCEv2 datagrams in and out of UDP port 4791, for IPv4 and IPv6. Several processes of one user share the port: the
 /// kernel hands each datagram to the process whose slot stands in the top bits of its DestQP, and what reaches a wrong
 /// one nevertheless is passed on (docs/formats/udp-sharing.md). One object per process. Thread-safe.
+/// Owned by the network side of a process. Receiving has one lock, which is only tried, so that a thread that is off
+/// its core in there holds nobody up. Nothing of a packet is looked at but its length, its DestQP, and whether it is a
+/// probe.
 class UdpEndpoint {
  public:
   struct Options {
@@ -57,6 +60,7 @@ class UdpEndpoint {
   /// kMaxUdpPacketBytes) and that its DestQP is in our slot, or 1, unless a fault turned a bit of it; nothing else is,
   /// the ICRC neither.
   struct Arrived {
+    // References and spans are good until the sink returns; keep() makes those into `buffer` last.
     const wire::Flow& flow;
     uint32_t interface_index;
     uint16_t segment;  ///< its place in a GRO datagram: very probably its IPv4 ID if the sender is one of ours
@@ -97,6 +101,7 @@ class UdpEndpoint {
  private:
   friend class UdpBatch;
   static constexpr size_t kSources = 3;  // IPv4, IPv6, what other processes pass on
+  // In turns, that is calls of receive(): a source that had something is looked at in each of the next kHotTurns.
   static constexpr uint32_t kQuietTurns = 16;
   static constexpr uint32_t kHotTurns = 4096;
   static constexpr uint32_t kLoneTurns = 16;  // a queue that builds up is found within so many

@@ -41,6 +41,7 @@ struct UdpArrival {
 
 /// What a plan of faults does to the frames of one endpoint: asks the streams of their ports, and holds back what is to
 /// come later. Thread-safe.
+/// Owned by the endpoint. Its lock is a leaf, taken for each frame while there are faults.
 class UdpFaults {
  public:
   /// Throws base::Error.
@@ -103,6 +104,7 @@ class UdpFaults {
 
   base::UniqueFd timer_;
   std::atomic<bool> is_on_{false};
+  // CLOCK_MONOTONIC. Relaxed: the timer tells of it anyway.
   std::atomic<uint64_t> next_departure_ns_{UINT64_MAX};
 
   mutable base::AdaptiveMutex lock_;

@@ -115,6 +115,7 @@ int UdpForwarder::send_packets(uint32_t slot, const UdpDatagram& datagram, size_
   return send(slot, &header, datagram.buffer.get()->data() + offset, bytes);
 }
 
+// ENOENT: no socket file, so no such slot; ECONNREFUSED: its owner has died.
 UdpForwarder::PassedOn UdpForwarder::pass_on(uint32_t slot, const UdpDatagram& datagram, size_t offset, size_t bytes) {
   // Behind what waits already: packets keep their order.
   const auto ahead =
@@ -153,6 +154,7 @@ size_t UdpForwarder::retry() {
 void UdpForwarder::set_timer(bool is_armed) {
   itimerspec when{};
   when.it_value.tv_nsec = is_armed ? kRetryNs : 0;
+  // A timer that is armed runs once; it is armed again as long as something waits.
   timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 

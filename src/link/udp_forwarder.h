@@ -15,6 +15,8 @@ namespace ringbolt::link {
 /// changed. A UNIX datagram socket `<slot>.udp` in the slots' folder. Such a socket takes few datagrams at a time
 /// (net.unix.max_dgram_qlen, 10), so what it refuses waits here for a while. Never blocks, raises no signal. Not
 /// thread-safe.
+/// Owned by the endpoint, and used under its lock for receiving. Only processes of the same user can get at the socket:
+/// the folder is theirs alone.
 class UdpForwarder {
  public:
   /// Takes over what an earlier owner of the slot left. Throws base::Error.
@@ -34,6 +36,7 @@ class UdpForwarder {
     lost,          ///< its owner has died, or too much waits already
   };
   /// Packets `offset` to `offset + bytes` of a datagram.
+  /// What waits keeps the datagram's buffer.
   PassedOn pass_on(uint32_t slot, const UdpDatagram& datagram, size_t offset, size_t bytes);
   bool has_waiting() const { return !waiting_.empty(); }
   /// Sends what waits. Returns how many calls of pass_on() were given up: their receiver is gone or has been stopped

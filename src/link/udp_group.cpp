@@ -22,7 +22,9 @@ namespace {
 constexpr uint64_t kJoinPatienceMs = 5000;
 constexpr uint64_t kLeavePatienceMs = 500;
 constexpr uint64_t kRetryMs = 5;
+// Strays come in floods, and one report puts them right.
 constexpr uint64_t kReportIntervalNs = 10'000'000;
+// At the list of sockets, before one that is missing in it counts as closed.
 constexpr int kLooks = 3;
 constexpr std::array<UdpFamily, 2> kFamilies{UdpFamily::ipv4, UdpFamily::ipv6};
 
@@ -122,10 +124,11 @@ int UdpGroup::attach(const UdpOrderFile& file, bool is_leaving) const {
         choices.push_back({members[place].slot, static_cast<uint32_t>(place)});
       }
     }
+    // Attached to one socket it holds for all of the group (SO_ATTACH_REUSEPORT_CBPF in socket(7)).
     const auto program = udp_selector(choices, static_cast<uint32_t>(members.size()), options_.slot_shift);
     const int error = attach_udp_selector(sockets_[family].get(), program);
-    // Where there are no selectors (QEMU 7.2 has none) the kernel spreads packets over the sockets, and each member passes
-    // on what is not its own.
+    // Where there are no selectors (QEMU 7.2 has none) the kernel spreads packets over the sockets, and each member
+    // passes on what is not its own.
     if (error != 0 && error != ENOPROTOOPT) {
       return error;
     }
@@ -181,6 +184,7 @@ bool UdpGroup::apply_proofs(UdpOrderFile& file) {
   return is_changed;
 }
 
+/// Whoever is in it is watched from here on; if our own place is a guess we ask the kernel.
 void UdpGroup::learn(const UdpOrderFile& file) {
   seen_ = file;
   std::vector<pid_t> others;
@@ -214,6 +218,7 @@ void UdpGroup::send_probes() {
       const Probe probe{htonl(kUdpProbeMagic), htonl(static_cast<uint32_t>(place)), seen_.generation, nonce_};
       const auto* address =
           family == 0 ? reinterpret_cast<const sockaddr*>(&v4) : reinterpret_cast<const sockaddr*>(&v6);
+      // One that gets lost leaves the guess: strays show it again.
       (void)!sendto(sockets_[family].get(), &probe, sizeof probe, MSG_DONTWAIT | MSG_NOSIGNAL, address,
                     family == 0 ? sizeof v4 : sizeof v6);
     }

@@ -19,6 +19,7 @@ namespace ringbolt::link {
 
 /// Our membership of the processes that share a UDP port: keeps the kernel's selecting program in step with the order
 /// of the sockets while members come, go and are killed (docs/formats/udp-sharing.md). Not thread-safe.
+/// Owned by the endpoint, and used under its lock for receiving, or before and after others know of the endpoint.
 class UdpGroup {
  public:
   struct Options {

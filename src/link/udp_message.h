@@ -39,6 +39,7 @@ struct UdpMessage {
 
 /// What the kernel is told about a message besides its bytes. Nothing is in it before set(): an array of them costs
 /// nothing to make.
+/// cmsg(3), ip(7) and ipv6(7) have the control messages, udp(7) UDP_SEGMENT. Not thread-safe.
 class UdpMessageHeader {
  public:
   /// Fills in destination, source address, interface, traffic class, and, with segment_bytes > 0, the GSO size.

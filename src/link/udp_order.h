@@ -24,6 +24,8 @@ struct UdpMember {
 /// The sockets of one family in the order in which the kernel holds them (SO_REUSEPORT): the selecting program answers
 /// with a place in this order. A new socket comes last; when one is closed, the kernel moves the last one into its
 /// place. Pure. Not thread-safe.
+/// The kernel's order is an implementation detail of reuseport_add_sock() and reuseport_detach_sock()
+/// (net/core/sock_reuseport.c), which is why it is proved by probes where there is doubt.
 class UdpOrder {
  public:
   const std::vector<UdpMember>& members() const { return members_; }

@@ -11,6 +11,7 @@ namespace ringbolt::link {
 
 /// The order file of a folder, locked from construction to destruction. One file per network namespace, since each has
 /// its own port. Not thread-safe.
+/// The lock is the kernel's (flock), so that a process that is killed gives it back; one that is stopped does not.
 class UdpOrderLock {
  public:
   /// Waits up to `patience_ms` for other processes. Not held then, or when the file can't be opened: error() says why

@@ -70,6 +70,7 @@ bool read_control(msghdr& header, UdpDatagram& datagram) {
 
 }  // namespace
 
+/// Which sources are looked at in this call: those that had something lately, or all.
 void UdpEndpoint::begin_turn(bool is_thorough) {
   due_ = 0;
   found_ = {};
@@ -131,6 +132,7 @@ bool UdpEndpoint::next_datagram() {
       continue;
     }
     note_found(source_);
+    // With no small one left it keeps the large one.
     if (datagram_.bytes <= UdpBufferPool::kSmallBytes) {
       if (UdpBufferRef small = pool_->take_small(); small.is_held()) {
         std::memcpy(small.get()->data(), spare_.get()->data(), datagram_.bytes);
@@ -168,6 +170,7 @@ bool UdpEndpoint::read_source(size_t source) {
 
 bool UdpEndpoint::read_socket(size_t family) {
   // An error that ICMP left behind is reported once and takes the place of a datagram.
+  // So that peers that refuse everything (ICMP) do not keep a receiver in here.
   constexpr int kMaxErrors = 16;
   for (int i = 0; i < kMaxErrors; ++i) {
     Control control;
@@ -201,6 +204,7 @@ bool UdpEndpoint::read_socket(size_t family) {
       count_alone(tally_.dropped_runts);
       continue;
     }
+    // Without the address that it came to its ICRC can't be checked.
     if (!read_control(header, datagram_) || (header.msg_flags & MSG_TRUNC) != 0) {
       count_alone(tally_.dropped_malformed);
       continue;
@@ -262,6 +266,7 @@ size_t UdpEndpoint::divert(size_t offset) {
     count_alone(tally_.dropped_strangers, packets);
     return bytes;
   }
+  // A forwarded packet is never passed on again: two processes that disagree would send it to and fro.
   // Tried for any slot: one that joined while we were stopped is not known to us yet.
   switch (forwarder_->pass_on(slot, datagram_, offset, bytes)) {
     case UdpForwarder::PassedOn::yes:

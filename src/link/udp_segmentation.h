@@ -26,6 +26,7 @@ class UdpSegmentationMemory {
   }
 
  private:
+  // Two places that share one take turns in being asked anew: slower, not wrong.
   static constexpr size_t kPlaces = 64;
   /// Never 0, which means nothing.
   static uint64_t key_of(const UdpPath& path);

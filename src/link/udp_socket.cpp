@@ -37,6 +37,7 @@ void set(int fd, int level, int option, int value, const std::string& what) {
 }
 
 /// The kernel's limit (net.core.rmem_max) holds for those who may not pass it.
+/// socket(7): SO_RCVBUFFORCE needs CAP_NET_ADMIN; without it the limit is taken as it is.
 void raise_buffer(int fd, int forced, int plain) {
   const int bytes = kSocketBufferBytes;
   if (setsockopt(fd, SOL_SOCKET, forced, &bytes, sizeof bytes) != 0) {

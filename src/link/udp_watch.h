@@ -11,6 +11,7 @@
 namespace ringbolt::link {
 
 /// Tells when one of several processes ends, and when a time is over. Not thread-safe.
+/// By pidfds (pidfd_open(2)), which are readable once the process has ended, so that no number is taken for another's.
 class UdpWatch {
  public:
   /// Throws base::Error.

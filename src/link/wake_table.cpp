@@ -44,8 +44,10 @@ base::Result<WakeName> WakeTable::add_queue(uint32_t channel, uint32_t place) {
   }
   WakeQueue& queue = this->queue(index);
   // Who knows the queue of before by its generation finds another one from here on.
-  uint32_t generation = ((queue.notify.load(std::memory_order_relaxed) >> kNotifyBits) + 1) & (UINT32_MAX >> kNotifyBits);
+  uint32_t generation =
+      ((queue.notify.load(std::memory_order_relaxed) >> kNotifyBits) + 1) & (UINT32_MAX >> kNotifyBits);
   generation = std::max(generation, 1U);
+  // Released by the last store, which names the generation: who has heard of that by an offer finds all of them.
   queue.channel.store(channel, std::memory_order_relaxed);
   queue.place.store(place, std::memory_order_relaxed);
   queue.busy.store(0, std::memory_order_relaxed);

@@ -33,11 +33,12 @@ inline Notify notify_of(uint32_t word) { return static_cast<Notify>(word & kNoti
 inline bool is_armed(Notify notify) { return notify == Notify::solicited || notify == Notify::next; }
 
 // Bits of `WakeQueue::mode`.
-inline constexpr uint32_t kWakeIsArmed = 1;  ///< it has been armed before: look at `notify`, after a full fence
+inline constexpr uint32_t kWakeIsArmed = 1;   ///< it has been armed before: look at `notify`, after a full fence
 inline constexpr uint32_t kWakeSetShift = 1;  ///< above: number of its set of marks, plus one; 0: it looks at all
 
 /// One completion queue. `notify`: Notify, and above it the generation, which changes when the place is given to
 /// another queue: a peer that is late changes nothing then. `mode` changes once or twice in the life of a queue.
+/// All but `notify` have one writer, the owner. Peers may write to all of it all the same: it is mapped for that.
 struct alignas(128) WakeQueue {
   std::atomic<uint32_t> mode;
   std::atomic<uint32_t> notify;
@@ -53,8 +54,8 @@ struct alignas(64) WakeChannel {
 };
 
 struct WakeMemory {
-  MarkSet service;           ///< completion queues that the service thread shall look at, modulo kMarks
-  MarkSet sets[kWakeSets];   ///< queue pairs that have something for their completion queue, by their place in it
+  MarkSet service;          ///< completion queues that the service thread shall look at, modulo kMarks
+  MarkSet sets[kWakeSets];  ///< queue pairs that have something for their completion queue, by their place in it
   WakeQueue queues[kWakeQueues];
   WakeChannel channels[kWakeChannels];
 };
@@ -68,6 +69,7 @@ struct WakeName {
 };
 
 /// The owner's side: gives places out. Thread-safe.
+/// Owned by the process; peers' mappings are their own, and may outlive it. Its lock is a leaf.
 class WakeTable {
  public:
   /// Makes the shared memory. Fails with ENOMEM, EMFILE. Call once, first.
@@ -77,6 +79,7 @@ class WakeTable {
   /// In a forked child: the parent's, and nothing is given back.
   void abandon_after_fork() { is_abandoned_.store(true, std::memory_order_relaxed); }
 
+  /// Throws std::bad_alloc.
   /// A place for a completion queue that announces itself at `channel`, as its `place`-th user. ENOMEM.
   base::Result<WakeName> add_queue(uint32_t channel, uint32_t place);
   void remove_queue(WakeName name);
@@ -85,6 +88,8 @@ class WakeTable {
   uint32_t add_channel();
   void remove_channel(uint32_t index);
   WakeChannel& channel(uint32_t index) { return memory().channels[index]; }
+  /// One that was in use before may hold marks that late peers have left in it: each costs a look. Throws
+  /// std::bad_alloc.
   /// An empty set of marks, for good: sets are few, and last as long as the queues that have many queue pairs. Nothing
   /// when all are taken.
   bool add_set(uint32_t& index);

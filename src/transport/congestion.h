@@ -13,6 +13,7 @@ namespace ringbolt::transport {
 /// a round trip, when the delay is above its target (in the manner of Swift: Kumar et al. 2020, section 3.2). Scattered
 /// losses without delay are the cable's fault and change nothing; losses with delay, or a round in which a large share
 /// is lost, are congestion and cost 30 %. Not thread-safe.
+/// Part of a requester, and used as it is. Times in ns of the caller's clock.
 class Congestion {
  public:
   struct Limits {

@@ -10,6 +10,7 @@
 /// engine knows nothing of; they must not call back into the same engine.
 namespace ringbolt::transport {
 
+/// A host is there for one call of on_packet(), and holds whatever lock the engine is under.
 enum class Access : uint8_t { write, read, atomic };
 
 /// What became of bytes for the receive that was taken.

@@ -12,6 +12,8 @@ namespace ringbolt::transport {
 
 /// The message that a responder is in the middle of, and the rules of its next packet: order of opcodes and lengths
 /// (IBTA volume 1, sections 9.7.4.1.1 and 9.8.2.2). Not thread-safe.
+/// Nothing of a packet has been believed before: lengths and addresses are the peer's word, and memory is the host's to
+/// check.
 struct InboundMessage {
   enum Kind : uint8_t { none, send, write };
   Kind kind = none;
@@ -33,6 +35,7 @@ struct InboundMessage {
   }
 
  private:
+  /// All packets but a message's last are full, so that offsets follow from numbers.
   bool fits(uint8_t opcode, uint32_t write_length, size_t payload, uint32_t mtu_bytes) const {
     if (!wire::has_payload(opcode)) {
       return !wire::has_reth(opcode) || write_length <= kMaxMessageBytes;

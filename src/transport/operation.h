@@ -11,6 +11,7 @@
 namespace ringbolt::transport {
 
 /// A send work request, as far as the protocol is concerned. Its bytes stay with the host.
+/// A value. The host keeps the operation's bytes until it is complete: packets are built from them, again if need be.
 struct Operation {
   enum Kind : uint8_t { send, write, read, compare_swap, fetch_add };
   Kind kind = send;
@@ -35,6 +36,7 @@ inline constexpr uint32_t kAtomicBytes = 8;
 
 /// A packet to send. `headers` is complete (pad count too) but for what only the host knows: the partition key. The
 /// host appends payload, pad and ICRC.
+/// A value, used again for the next packet: each next_packet() sets all that its opcode uses.
 struct OutPacket {
   enum class Payload : uint8_t {
     none,

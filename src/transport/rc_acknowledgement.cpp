@@ -10,10 +10,13 @@ namespace ringbolt::transport {
 namespace {
 
 // A packet may be overtaken by this many later ones before it counts as lost.
+// Much as TCP's three duplicate acknowledgements (RFC 5681, 3.2), but counted in transmissions, so that a repetition
+// that gets lost is noticed, too.
 constexpr int32_t kReorderPackets = 3;
 
 }  // namespace
 
+// The window is far shorter than 2^23, so that a PSN stands for one sequence.
 bool RcRequester::find_sequence(uint32_t psn, uint64_t& sequence) const {
   const int32_t ahead = psn_distance(psn, psn_of(oldest_));
   sequence = oldest_ + static_cast<uint64_t>(static_cast<int64_t>(ahead));

@@ -10,12 +10,15 @@
 namespace ringbolt::transport {
 namespace {
 
+// 4.096 us times 2 to the power of the code (9.7.6.1.3).
 constexpr uint64_t kTimeoutUnitNs = 4096;
 // At least this often somebody is asked to acknowledge, whatever the window: an ACK frees that many operations at once.
 constexpr uint32_t kMostUnaskedPackets = 32;
 // What others have under way at most (rdma_rxe), and so are sized for. A loss costs go-back-N all of it.
 constexpr uint32_t kStrangerWindowPackets = 128;
+// Parts of a window that a READ is asked for in, see send_new().
 constexpr uint32_t kReadPiecesPerWindow = 4;
+// After so long the queues on the way are somebody else's: see Congestion::on_idle().
 constexpr uint64_t kIdleNs = 100'000'000;
 
 uint64_t timeout_ns(const RequesterAttributes& attributes) {
@@ -73,6 +76,7 @@ uint32_t RcRequester::window() const {
   return is_selective_ ? congestion_.window() : std::min(congestion_.window(), kStrangerWindowPackets);
 }
 
+/// Sent, and neither delivered nor lost: what the network may still hold.
 uint32_t RcRequester::in_flight() const {
   const auto span = static_cast<uint32_t>(next_ - oldest_);
   if (!delivered_.any() && !lost_.any()) {
@@ -88,6 +92,7 @@ bool RcRequester::next_packet(uint64_t now_ns, OutPacket& out) {
   return lost_.any() ? send_again(now_ns, out) : send_new(now_ns, out);
 }
 
+/// The oldest of what is lost, before anything new.
 bool RcRequester::send_again(uint64_t now_ns, OutPacket& out) {
   uint64_t first = lost_.find_set(oldest_, next_);
   RINGBOLT_ASSERT(first != next_);
@@ -199,6 +204,7 @@ void RcRequester::mark_sent(uint64_t now_ns, uint64_t from, uint32_t packets, ui
   ++counters_.packets;
 }
 
+/// Seldom enough that acknowledgements cost little, often enough that the window never runs dry for want of one.
 bool RcRequester::wants_ack(bool is_last, bool is_resent) {
   const uint32_t limit = window();
   const uint32_t interval = std::clamp(limit / 4, 1U, kMostUnaskedPackets);

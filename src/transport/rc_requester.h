@@ -17,6 +17,7 @@
 
 namespace ringbolt::transport {
 
+/// The attributes of ibv_modify_qp, in codes where these are codes, and what the host adds.
 struct RequesterAttributes {
   uint32_t dest_qp = 0;
   uint32_t first_psn = 0;  ///< sq_psn
@@ -65,6 +66,8 @@ struct RequesterCounters {
 ///
 /// With a stranger it recovers by go-back-N, as the specification has it. After enable_selective() it resends only what
 /// is missing, and asks early (a probe) when nothing comes back. docs/transport.md has the states. Not thread-safe.
+/// Owns what it needs to repeat: operations, not their bytes. Used under the queue pair's lock for sending. Memory is
+/// taken when it is made, and nothing throws after that.
 class RcRequester {
  public:
   /// Allocates; throws std::bad_alloc.
@@ -80,10 +83,13 @@ class RcRequester {
   /// What was handed out counts as sent.
   bool next_packet(uint64_t now_ns, OutPacket& out);
 
+  /// The caller has seen that it comes from the peer (address, seal). What is old, doubled or answers nothing changes
+  /// nothing.
   /// An ACK, NAK, READ response, atomic or selective acknowledgement for this queue pair; others are ignored.
   template <RequesterHost Host>
   void on_packet(uint64_t now_ns, const wire::PacketView& packet, Host& host);
 
+  /// Of the caller's clock, in ns; 0 or what is over has no effect.
   /// The path is known to have carried nothing until then: no timer counts what lies before.
   void excuse(uint64_t until_ns);
   /// Call when next_deadline_ns() has passed, and then next_packet().
@@ -97,8 +103,8 @@ class RcRequester {
   bool is_idle() const { return completed_ == submitted_; }
   /// Once set, nothing more happens: the host completes `operation` with the error and flushes all after it.
   const std::optional<Failure>& failure() const { return failure_; }
-  /// The peer is one of ours (transport/seal.h) and sends selective acknowledgements; before, they are a stranger's, and
-  /// ignored.
+  /// The peer is one of ours (transport/seal.h) and sends selective acknowledgements; before, they are a stranger's,
+  /// and ignored.
   void enable_selective() { is_selective_ = true; }
   bool is_selective() const { return is_selective_; }
 
@@ -108,6 +114,7 @@ class RcRequester {
   uint32_t in_flight() const;
 
  private:
+  // Sequences are PSNs that do not wrap, counted from 0 for the first packet; 64 bits last for ever.
   struct Entry {
     Operation operation;
     uint64_t first = 0;  ///< sequence of its first packet

@@ -33,6 +33,7 @@ void RcResponder::advance(uint32_t packets, bool wants_ack) {
   }
 }
 
+/// Replaces an acknowledgement that has not left yet: the latest says all.
 void RcResponder::acknowledge() {
   const bool is_missing_some = early_ != nullptr && !early_->is_empty();
   responses_.push({.kind = is_missing_some ? Response::selective : Response::acknowledge,
@@ -92,6 +93,7 @@ void RcResponder::push_atomic(uint32_t psn, uint64_t value) {
       {.kind = Response::atomic, .psn = psn, .msn = messages_ & wire::kPsnMask, .packets = 1, .value = value});
 }
 
+/// As many atomics as the peer may have under way: an atomic must not be executed twice.
 void RcResponder::remember(uint32_t psn, uint64_t value) { atomics_[atomics_done_++ % atomics_.size()] = {psn, value}; }
 
 const RcResponder::Executed* RcResponder::recall(uint32_t psn) const {

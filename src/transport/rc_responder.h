@@ -37,6 +37,7 @@ struct ResponderCounters {
 ///
 /// Stricter than the specification nowhere; more lenient in one thing: READs and atomics beyond max_dest_rd_atomic wait
 /// (the request counts as lost until there is room) instead of killing the connection. Not thread-safe.
+/// Used under the queue pair's lock for receiving. Memory is taken when it is made, and by enable_selective().
 class RcResponder {
  public:
   /// Allocates; throws std::bad_alloc.
@@ -48,6 +49,7 @@ class RcResponder {
 
   /// The next answer; false: none. Acknowledgements are merged until they are fetched, so feed a batch of packets
   /// first. READ responses are not limited here: a caller with other queue pairs fetches some, and comes back.
+  /// What was handed out counts as sent: if it gets lost, the peer asks again.
   bool next_packet(uint64_t now_ns, OutPacket& out);
   bool has_packet() const { return !responses_.is_empty(); }
   /// All that it has to say is that everything has come.
@@ -76,6 +78,7 @@ class RcResponder {
 
  private:
   /// What became of a request whose turn it was.
+  // `waits`: nothing has been done, and the peer sends it again.
   enum class Turn : uint8_t { executed, waits, failed };
   struct Executed {
     uint32_t psn;

@@ -92,6 +92,7 @@ RcResponder::Turn RcResponder::execute_write(const wire::PacketView& packet, Hos
       !host.may_access(reth.address, reth.length, reth.key, Access::write)) {
     return fail(wire::kNakRemoteAccess, ResponderFailure::remote_access, host);
   }
+  // Before any of its bytes are written: a packet that finds no receive is repeated whole.
   if (wire::has_immediate(opcode) && !host.take_receive()) {
     return not_ready();
   }
@@ -138,6 +139,7 @@ RcResponder::Turn RcResponder::execute_read(const wire::PacketView& packet, Host
   if (reth.length != 0 && !host.may_access(reth.address, reth.length, reth.key, Access::read)) {
     return fail(wire::kNakRemoteAccess, ResponderFailure::remote_access, host);
   }
+  // Not executed, and not acknowledged: its sender repeats it when its timer runs out, or sooner if it is one of ours.
   if (!responses_.has_room()) {
     ++counters_.dropped;
     return Turn::waits;

@@ -91,6 +91,7 @@ void RcRequester::probe(uint64_t now_ns) {
   }
 }
 
+/// Nothing is sent or heard from here on.
 void RcRequester::fail(RequesterFailure why) { failure_ = Failure{completed_, why}; }
 
 }  // namespace ringbolt::transport

@@ -18,6 +18,8 @@ namespace ringbolt::transport {
 /// late packet. A copy costs only under loss. The memory is asked for once and not touched before something is held, so
 /// a queue pair that loses nothing costs address space; slots are reused last in, first out, so that one which loses
 /// little stays small. Not thread-safe.
+/// Owned by a responder whose peer is one of ours. Packets are kept as they came: they are checked when their turn
+/// comes.
 class ReorderBuffer {
  public:
   /// Throws std::bad_alloc.

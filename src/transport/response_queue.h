@@ -27,6 +27,7 @@ struct Response {
 
 /// Answers in the order of their requests. ACKs and NAKs merge, so there is at most one between two answers with data,
 /// and the bound on those bounds the queue. Not thread-safe.
+/// Part of a responder, and used as it is.
 class ResponseQueue {
  public:
   /// `answers`: READs and atomics at once. Throws std::bad_alloc.
@@ -40,6 +41,7 @@ class ResponseQueue {
   }
   /// Room for one more READ or atomic.
   bool has_room() const { return answers_ < most_answers_; }
+  // There is one. Good until the next push() or pop().
   Response& front() { return items_[head_ & mask_]; }
   void pop();
   /// READ, atomic: has_room() holds. ACK, NAK, selective: replaces another of these at the end of the queue.

@@ -20,6 +20,8 @@ namespace ringbolt::transport {
 /// begin() before any other call. admits() and hear() are for whoever takes packets in, in the order of their arrival;
 /// take() and greeting() for the requesting half, which must have sent all its earlier packets; peer_token() for both
 /// halves. Each of the three may be a thread of its own.
+/// Relaxed throughout: each word decides by itself, and whoever goes by an old one lets a packet pass, or be asked for
+/// again, that came at that very moment.
 class Seal {
  public:
   /// A connection begins. Packets to us are to carry `own_token`, a number that nobody can guess; 0: nobody else can
@@ -62,7 +64,7 @@ class Seal {
   std::atomic<uint64_t> own_token_{0};
   std::atomic<uint64_t> peer_token_{0};
   /// Of answers, too: those that the peer's other half sent at that very moment are asked for again, or made up for by
-  /// the next; the one after which there is no next, a refusal, goes out twice (QueuePair::send_answers).
+  /// the next; the one after which there is no next, a refusal, goes out twice (WireResponder::send_answers).
   std::atomic<bool> is_required_{false};
 };
 

@@ -8,6 +8,7 @@
 namespace ringbolt::transport {
 
 /// How far `psn` lies ahead of `from` (negative: behind), -2^23 .. 2^23 - 1.
+// Right as long as the two lie within 2^23 of each other.
 constexpr int32_t psn_distance(uint32_t psn, uint32_t from) {
   const uint32_t difference = (psn - from) & wire::kPsnMask;
   return difference < 0x800000U ? static_cast<int32_t>(difference) : static_cast<int32_t>(difference) - 0x1000000;

@@ -12,6 +12,7 @@ namespace ringbolt::transport {
 
 /// The requesting half of a UC queue pair: nothing comes back, an operation is complete once its last packet was handed
 /// out. Not thread-safe.
+/// Used under the queue pair's lock for sending. Its operations' bytes must stay until what was handed out is built.
 class UcRequester {
  public:
   struct Attributes {
@@ -27,6 +28,7 @@ class UcRequester {
   bool can_submit() const { return submitted_ - completed_ < attributes_.queue_depth; }
   /// can_submit() holds. SEND (without invalidate) and WRITE.
   void submit(const Operation& operation);
+  /// False: there is nothing to send.
   bool next_packet(uint64_t now_ns, OutPacket& out);
   uint32_t completed() const { return completed_; }
   bool is_idle() const { return completed_ == submitted_; }

@@ -31,6 +31,7 @@ struct UcResponderCounters {
 ///
 /// A message longer than its receive is a local length error and fails the queue pair; a WRITE without permission is
 /// dropped, since nobody could be told.
+/// Used under the queue pair's lock for receiving. Allocates nothing.
 class UcResponder {
  public:
   explicit UcResponder(const UcResponderAttributes& attributes)

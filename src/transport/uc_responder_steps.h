@@ -18,6 +18,7 @@ void UcResponder::on_packet(uint64_t, const wire::PacketView& packet, Host& host
     ++counters_.dropped;
     return;
   }
+  // Further behind than late ones are, or ahead: something is lost between.
   if (ahead != 0) {
     drop_message();
   }

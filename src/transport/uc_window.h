@@ -13,6 +13,7 @@ namespace ringbolt::transport {
 /// receiver reports how far it is, when asked by AckReq, and the sender keeps to a window. Nothing is repeated: a
 /// report that does not come is taken for granted after a while. With strangers there is no window. Not
 /// thread-safe.
+/// Used under the queue pair's lock for sending. Times in ns of the caller's clock.
 class UcWindow {
  public:
   struct Limits {

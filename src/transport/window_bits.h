@@ -14,6 +14,7 @@ inline constexpr uint32_t kWindowPackets = 256;
 
 /// A bit for each packet of a window that slides over ever-growing sequence numbers. Ranges are at most a window long.
 /// Not thread-safe.
+/// Whoever moves the window on clears the bits that fall out behind: the next round uses the same words.
 class WindowBits {
  public:
   bool test(uint64_t sequence) const { return (words_[word(sequence)] >> (sequence % 64) & 1) != 0; }

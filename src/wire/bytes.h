@@ -8,8 +8,8 @@
 #include <span>
 #include <type_traits>
 
-/// Fields at offsets of a byte span, big-endian as on a network or little-endian as on Thunderbolt. Bounds are the caller's business: check the length once per packet.
-/// Hot path: no allocation.
+/// Fields at offsets of a byte span, big-endian as on a network or little-endian as on Thunderbolt. Bounds are the
+/// caller's business: check the length once per packet. Hot path: no allocation.
 namespace ringbolt::wire {
 
 template <class T>
@@ -53,6 +53,7 @@ void put_le(std::span<std::byte> out, size_t at, T value) {
   std::memcpy(out.data() + at, &value, sizeof value);
 }
 
+/// Three bytes. Reads the one behind them as well, which must be there.
 inline uint32_t get_be24(std::span<const std::byte> in, size_t at) { return get_be<uint32_t>(in, at) >> 8; }
 
 /// Three bytes; the upper eight bits of `value` are left out.

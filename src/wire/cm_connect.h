@@ -13,6 +13,7 @@ namespace ringbolt::wire {
 
 enum class CmTransport : uint8_t { rc = 0, uc = 1, rd = 2, extended = 3 };
 
+/// A wish for a connection. Values only: whether its numbers make sense is the state machine's to say (src/cm).
 struct CmReq {
   static constexpr uint16_t kAttribute = wire::kCmReq;
   static constexpr size_t kPrivateBytes = 92;
@@ -45,6 +46,8 @@ struct CmReq {
   friend bool operator==(const CmReq&, const CmReq&) = default;
 };
 
+/// The answer of who takes it. `local_id` is its sender's, `remote_id` that of who gets it, as in all messages after
+/// it.
 struct CmRep {
   static constexpr uint16_t kAttribute = wire::kCmRep;
   static constexpr size_t kPrivateBytes = 196;

@@ -12,6 +12,7 @@
 
 namespace ringbolt::wire {
 
+// In the order of their attribute numbers.
 using CmMessage = std::variant<CmReq, CmMra, CmRej, CmRep, CmRtu, CmDreq, CmDrep, CmSidrReq, CmSidrRep>;
 
 /// A whole CM datagram: the message and what its header adds.

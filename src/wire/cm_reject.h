@@ -27,6 +27,7 @@ inline constexpr uint16_t kRejDuplicateCommId = 30;
 inline constexpr uint16_t kRejClassVersion = 31;
 inline constexpr uint16_t kRejVendorOption = 35;
 
+/// What `info` means depends on the reason.
 struct CmRej {
   static constexpr uint16_t kAttribute = wire::kCmRej;
   static constexpr size_t kInfoBytes = 72;

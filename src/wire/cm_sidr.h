@@ -9,6 +9,7 @@
 /// Service id resolution: who serves this id, for datagrams. Numbers in host order; parse and emit as in cm_connect.h.
 namespace ringbolt::wire {
 
+/// Has no communication ids: request_id is what the answer repeats.
 struct CmSidrReq {
   static constexpr uint16_t kAttribute = wire::kCmSidrReq;
   static constexpr size_t kPrivateBytes = 216;

@@ -10,6 +10,7 @@ namespace ringbolt::wire {
 inline constexpr uint16_t kRocePort = 4791;
 
 /// A GID: an IPv6 address, or ::ffff:a.b.c.d for IPv4. Bytes as on the wire.
+// Both forms in one type, since a GID is both; is_ipv4() tells them apart.
 using Address = std::array<uint8_t, 16>;
 
 inline constexpr bool is_ipv4(const Address& address) {

@@ -12,6 +12,7 @@ namespace ringbolt::wire {
 
 inline constexpr size_t kGreetingBytes = 32;
 
+/// A value. Tokens are random; who knows one may send, so that they go to the peer's address alone (transport/seal.h).
 struct Greeting {
   bool wants_answer = false;  ///< the other side greets back
   bool is_sealing = false;    ///< every request that its sender sends after it is sealed

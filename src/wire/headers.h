@@ -72,6 +72,7 @@ struct CarriedAck {
 };
 
 /// BTH and the extension headers that its opcode asks for; the others stay at their defaults.
+/// A value without meaning of its own: which parts count is the opcode's to say (wire/opcode.h).
 struct Headers {
   Bth bth;
   Reth reth;
@@ -98,6 +99,7 @@ inline Headers carried_acknowledgement(const Headers& headers) {
 
 /// Writes the headers of `headers.bth.opcode`; the caller appends payload, pad, seal and ICRC. Returns the length.
 /// The opcode is a known one and `out` has room for header_bytes(opcode). Bits beyond 24 of QPN, PSN and MSN are cut.
+// Asserts: what we write is our own doing. What comes from a peer is parse()'s, and never asserted.
 size_t emit(const Headers& headers, std::span<std::byte> out);
 
 /// What stands between pad and ICRC of a packet with these headers: the seal, and before it what it vouches for.

@@ -6,6 +6,7 @@
 /// Offsets and bits of the headers, in the order of docs/formats/rocev2.md; for the codecs alone.
 namespace ringbolt::wire {
 
+// In bytes, from the beginning of each header.
 struct BthAt {
   static constexpr size_t opcode = 0, flags = 1, pkey = 2, dest_qp = 4, psn = 8;
 };

@@ -12,6 +12,7 @@ namespace ringbolt::wire {
 inline constexpr size_t kMadBytes = 256;
 inline constexpr size_t kMadHeaderBytes = 24;
 inline constexpr uint32_t kGsiQpn = 1;
+// The well-known Q_Key of queue pair 1: the general services.
 inline constexpr uint32_t kGsiQkey = 0x80010000;
 
 using MadIn = std::span<const std::byte, kMadBytes>;
@@ -33,6 +34,7 @@ inline constexpr uint16_t kCmDrep = 0x16;
 inline constexpr uint16_t kCmSidrReq = 0x17;
 inline constexpr uint16_t kCmSidrRep = 0x18;
 
+/// The common header of all management datagrams. A value; numbers in host order.
 struct MadHeader {
   uint8_t base_version = kMadBaseVersion;
   uint8_t management_class = kMadClassCm;

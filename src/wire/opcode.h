@@ -61,6 +61,7 @@ inline constexpr uint8_t kTransportUd = 0x60;
 inline constexpr uint8_t kTransportVendor = 0xc0;
 
 /// What an opcode says of its packet, one bit each.
+// In one table, so that a packet's questions are a load and a test each.
 enum OpcodeTrait : uint32_t {
   kTraitKnown = 1U << 0,
   kTraitFirst = 1U << 1,

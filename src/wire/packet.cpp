@@ -76,6 +76,7 @@ int parse_into(PacketView& view, In packet) {
   }
   view.headers.bth = get_bth(packet);
   const uint32_t traits = opcode_traits(view.headers.bth.opcode);
+  // Of the transport header there is only version 0.
   const uint32_t version = get_be<uint8_t>(packet, BthAt::flags) & kBthVersionMask;
   if ((traits & kTraitKnown) == 0 || version != 0) {
     return EPROTONOSUPPORT;

@@ -11,6 +11,7 @@ namespace ringbolt::wire {
 inline constexpr size_t kIcrcBytes = 4;
 
 /// A received packet. The payload (without pad) lies in the buffer that was parsed.
+/// Owns nothing: good as long as that buffer is held.
 struct PacketView {
   Headers headers;
   std::span<const std::byte> payload;

@@ -38,6 +38,7 @@ base::Result<StreamHeader> parse_stream_header(std::span<const std::byte> bytes)
   header.credit = get_le<uint32_t>(bytes, At::credit);
   header.destination_qp = get_le<uint32_t>(bytes, At::destination_qp);
   header.payload_crc = get_le<uint32_t>(bytes, At::payload_crc);
+  // Behind a checksum that fits: only another version, or somebody who means harm, brings this about.
   if (get_le<uint16_t>(bytes, At::header_bytes) != kStreamHeaderBytes ||
       type < static_cast<uint8_t>(StreamType::hello) || type > static_cast<uint8_t>(StreamType::bye) ||
       (flags & ~kLast) != 0 || header.epoch == 0 || header.length > kStreamPayloadBytes) {

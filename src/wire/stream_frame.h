@@ -17,6 +17,7 @@ inline constexpr size_t kStreamPayloadBytes = kStreamFrameBytes - kStreamHeaderB
 
 enum class StreamType : uint8_t { hello = 1, hello_ack = 2, ready = 3, data = 4, credit = 5, ping = 6, bye = 7 };
 
+/// A value; little-endian on the stream. Numbers wrap.
 struct StreamHeader {
   StreamType type = StreamType::data;
   bool is_last = false;   ///< last frame of a message

@@ -14,6 +14,7 @@ inline constexpr uint8_t kSyndromeNak = 0x60;  ///< low five bits: why
 /// An ACK that limits nothing.
 inline constexpr uint8_t kAckUnlimited = 0x1f;
 
+// NAK codes, the kind included.
 inline constexpr uint8_t kNakSequence = 0x60;
 inline constexpr uint8_t kNakInvalidRequest = 0x61;
 inline constexpr uint8_t kNakRemoteAccess = 0x62;

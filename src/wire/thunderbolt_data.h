@@ -37,6 +37,7 @@ inline constexpr uint8_t kThunderboltLast = 1;
 inline constexpr uint8_t kThunderboltSolicited = 2;
 inline constexpr uint8_t kThunderboltRawStream = 4;  ///< the payload follows in frames without headers
 
+/// A value; little-endian on the cable. Nothing here has been tried with a driver: docs/formats/thunderbolt.md.
 struct ThunderboltFrame {
   ThunderboltOp op = ThunderboltOp::send;
   uint8_t flags = 0;
