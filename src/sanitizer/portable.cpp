@@ -9,6 +9,7 @@
 namespace ringbolt::sanitizer {
 namespace {
 
+/// Pages of an Apple machine, whose profile wants regions to begin at one.
 constexpr uint64_t kRegionPageBytes = 16384;
 constexpr uint32_t kRemoteAccess = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
@@ -85,6 +86,7 @@ OperationText operation_of(ibv_wr_opcode opcode) {
 
 Portability::Portability() {
   for (const profile::NamedProfile& one : profile::known_profiles()) {
+    // All known ones parse: a test of theirs sees to that.
     if (auto parsed = profile::parse_profile(one.name)) {
       profiles_.push_back(std::move(*parsed));
     }
