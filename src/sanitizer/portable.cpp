@@ -86,7 +86,6 @@ OperationText operation_of(ibv_wr_opcode opcode) {
 
 Portability::Portability() {
   for (const profile::NamedProfile& one : profile::known_profiles()) {
-    // All known ones parse: a test of theirs sees to that.
     if (auto parsed = profile::parse_profile(one.name)) {
       profiles_.push_back(std::move(*parsed));
     }

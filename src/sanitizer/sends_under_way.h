@@ -35,7 +35,7 @@ class SendsUnderWay {
   }
 
   /// It is over, or was never posted. No effect where it is not here.
-  /// In a row: a queue has some hundred, and most are found at its beginning.
+  /// In a row: most are found at its beginning.
   void drop(uint32_t number) {
     if (const auto known = find(number); known != sends_.end()) {
       signaled_ -= known->is_signaled ? 1U : 0U;

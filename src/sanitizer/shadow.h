@@ -79,7 +79,7 @@ class Shadow {
   void made(ObjectKind kind, const void* object, const base::CallSite& site);
   void gone(const void* object);
   void busy(const void* object, const base::CallSite& site);
-  /// Waits for other threads that just copy out of its memory: they take microseconds and no lock.
+  /// Waits for other threads that just copy out of its memory, and tell what they find there.
   void domain_goes(ibv_pd* pd);
   void region_made(const ibv_mr& mr, uint64_t iova, uint32_t access, const base::CallSite& site);
   /// `call`: ibv_dereg_mr or ibv_rereg_mr.
