@@ -57,6 +57,7 @@ std::unique_ptr<Stream> Stream::accept(std::shared_ptr<Service> service, verbs::
 }
 
 Stream::~Stream() {
+  // First, and without the lock: from here on the keeper's thread is not in it.
   if (keeper_key_ != 0) {
     service_->keeper().remove(keeper_key_);
   }
@@ -120,6 +121,7 @@ base::Result<size_t> Stream::read(std::span<std::byte> into, const Deadline& dea
     std::copy_n(piece.begin(), count, into.begin() + static_cast<std::ptrdiff_t>(done));
     done += count;
   }
+  // Under the same hold of the lock as peek(): another reader can't take the same bytes.
   connection_->consume(static_cast<uint32_t>(done));
   settle();
   return done;
@@ -231,6 +233,7 @@ int Stream::unregister_memory(const std::byte* begin) {
     return EINVAL;
   }
   look();
+  // Of any registration: which one a write was from is not kept.
   if (!is_over() && !connection_->is_sent()) {
     return EBUSY;
   }
