@@ -28,6 +28,7 @@ Rig::Rig(const Context& context, const RigShape& shape, uint16_t epoch)
 Rig::~Rig() { (void)take_down(false); }
 
 void Rig::lay_out() {
+  // Step::makes_sense() keeps all products far below 2^64: nothing wraps before the limit is looked at.
   const size_t lanes = step().queue_pairs;
   const size_t slot_bytes = std::max<uint64_t>(step().most_bytes, 8);
   send_stride_ = whole_lines(slot_bytes);
@@ -105,6 +106,7 @@ std::string Rig::name(uint32_t queue_pair) const {
 }
 
 uint64_t Rig::pattern(uint32_t queue_pair, uint64_t index) const {
+  // "guar" in ASCII, so that it is no message's pattern.
   return mixed(mixed(step().seed ^ 0x67756172) + (uint64_t{queue_pair} << 32U | index));
 }
 
