@@ -254,6 +254,7 @@ bool Execution::advance() {
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
     for (size_t word = 0; word < ready_.size(); ++word) {
+      // Taken out first: fire() may set bits of the same word again, which the next round takes.
       uint64_t left = std::exchange(ready_[word], 0);
       for (; left != 0; left &= left - 1) {
         const auto step = static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(std::countr_zero(left));
@@ -267,6 +268,7 @@ bool Execution::advance() {
         }
         n_fired += fired == Fired::yes ? 1 : 0;
         if (n_fired == kMostPerTurn) {
+          // What was taken out and not tried; the words behind this one still have theirs.
           ready_[word] |= left & (left - 1);
           wants_turn_ = true;
           return true;

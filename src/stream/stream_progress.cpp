@@ -57,6 +57,7 @@ void Stream::try_next(CloseReason reason, std::string_view what) {
     end(reason, what);
     return;
   }
+  // Any look() may come here until the stream is connected: who holds the lock over one asks for connection_ anew.
   connection_.reset();
   completions_.took_event();
   try {
