@@ -37,6 +37,7 @@ timespec time_in(std::chrono::milliseconds most) {
 void Acknowledgements::acknowledge(uint32_t count) const {
   const Locked locked(*mutex_);
   *completed_ += count;
+  // Under the mutex: who waits may free all of it as soon as it has the mutex.
   pthread_cond_signal(condition_);
 }
 

@@ -32,6 +32,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) try {
   if (!port.reaches(attributes->grh.dgid)) {
     return ringbolt::abi::refuse<ibv_ah>(ringbolt::base::refused(ETIMEDOUT, "ibv_create_ah", why));
   }
+  // Owned by the program until ibv_destroy_ah().
   auto* made = new (std::nothrow) Ah;
   if (made == nullptr) {
     return ringbolt::abi::refuse<ibv_ah>(ENOMEM);
@@ -46,6 +47,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) try {
   ah->is_remote = port.is_remote(attributes->grh.dgid);
   const auto& table = ah->is_loopback ? port.known_gids : port.peer_gids;
   ah->target_gid_index = static_cast<uint8_t>(ringbolt::device::Port::index_of(table, attributes->grh.dgid));
+  // ibv_dealloc_pd() answers EBUSY as long as there are any.
   Pd::of(pd).impl.users.fetch_add(1);
   made->place = ringbolt::abi::place_in(pd->context);
   ringbolt::abi::tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite& site) {

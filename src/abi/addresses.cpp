@@ -18,6 +18,7 @@ int find_gid_index(ibv_context* context, uint8_t port_num, const ibv_gid& gid) {
     errno = error;
     return -1;
   }
+  // The first one: a table may have one address twice, as RoCE version 1 and 2.
   for (int index = 0; index < port.gid_tbl_len; ++index) {
     ibv_gid candidate = {};
     if (ibv_query_gid(context, port_num, index, &candidate) == 0 &&

@@ -8,8 +8,10 @@ namespace {
 constexpr size_t kIpv4HeaderAt = 20;
 constexpr size_t kIpv4SourceAt = 12;
 constexpr size_t kIpv4DestinationAt = 16;
+// Version 4 and five words: a header without options (RFC 791, 3.1).
 constexpr uint8_t kIpv4VersionAndLength = 0x45;
 constexpr uint32_t kFlowLabelMask = 0xfffff;
+// Of the peer's own limit only what is left of it arrives.
 constexpr uint8_t kAnswerHopLimit = 255;
 
 ibv_gid ipv4_mapped(const uint8_t* address) {
@@ -25,6 +27,8 @@ ibv_gid ipv4_mapped(const uint8_t* address) {
 Route read_route(const ibv_grh& grh) {
   std::array<uint8_t, sizeof(ibv_grh)> bytes = {};
   std::memcpy(bytes.data(), &grh, sizeof(grh));
+  // Both are asked: the byte at 20 of a real GRH is one of its addresses, and the first 20 before an IPv4 header are
+  // undefined.
   if (bytes[kIpv4HeaderAt] == kIpv4VersionAndLength && (bytes[0] >> 4) != 6) {
     return {ipv4_mapped(&bytes[kIpv4HeaderAt + kIpv4SourceAt]), ipv4_mapped(&bytes[kIpv4HeaderAt + kIpv4DestinationAt]),
             0, bytes[kIpv4HeaderAt + 1]};
@@ -55,6 +59,7 @@ void add_route(ibv_ah_attr& answer, const Route& route, uint8_t gid_index) {
 EthernetAddress ethernet_address_of(const ibv_gid& gid) {
   constexpr uint8_t kLocallyAdministered = 0x02;
   const uint8_t* raw = gid.raw;
+  // Placed so in an interface identifier that was made from a MAC, with one bit of the first byte turned.
   if (raw[11] == 0xff && raw[12] == 0xfe) {
     const auto first = static_cast<uint8_t>(raw[8] ^ kLocallyAdministered);
     return {first, raw[9], raw[10], raw[13], raw[14], raw[15]};

@@ -19,6 +19,7 @@ struct Route {
 Route read_route(const ibv_grh& grh);
 
 /// The way back to who sent `wc`, without a global route.
+/// `wc`: of a successful receive of a datagram.
 ibv_ah_attr answer_to(const ibv_wc& wc, uint8_t port_num);
 /// Adds the global route; `gid_index`: where Route::destination stands in the port's table.
 void add_route(ibv_ah_attr& answer, const Route& route, uint8_t gid_index);

@@ -13,6 +13,7 @@ namespace ringbolt::abi {
 namespace {
 
 constexpr uint32_t kVendorOfSoftware = 0xffffff;  // as the kernel's software device says
+// As PortPhysicalState numbers them (InfiniBand Architecture Specification 1.4, 14.2.5.6): 5 LinkUp, 3 Disabled.
 constexpr uint8_t kPhysicalLinkUp = 5;
 constexpr uint8_t kPhysicalDisabled = 3;
 
@@ -25,6 +26,7 @@ ibv_device_attr device_attributes(const profile::Profile& like, uint64_t guid, u
   std::snprintf(all.fw_ver, sizeof all.fw_ver, "ringbolt");
   all.node_guid = all.sys_image_guid = htobe64(profile::shown_guid(like.look, guid, port_index));
   all.max_mr_size = profile::limited(limits.advertised_mr_bytes, UINT64_MAX);
+  // A bit for each size from 4 KiB to 2 GiB.
   all.page_size_cap = 0xfffff000;
   all.vendor_id = kVendorOfSoftware;
   all.max_qp = granted(limits.advertised_qp, device::kMaxQueuePairs);

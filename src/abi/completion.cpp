@@ -10,6 +10,7 @@
 namespace ringbolt::abi {
 namespace {
 
+/// Null, with errno. The program's until ibv_destroy_cq().
 Cq* make_cq(ibv_context* context, uint32_t cqe, void* cq_context, ibv_comp_channel* channel) {
   if (const int error = device::check_cq(port_of(context), cqe)) {
     return refuse<Cq>(error);
@@ -39,6 +40,7 @@ Cq* make_cq(ibv_context* context, uint32_t cqe, void* cq_context, ibv_comp_chann
   pthread_mutex_init(&c->mutex, nullptr);
   pthread_cond_init(&c->cond, nullptr);
   if (channel != nullptr) {
+    // Relaxed: a count alone; who destroys the channel has seen its queues go by means of his own.
     __atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_RELAXED);
   }
   cq->place = place_in(context);
@@ -108,6 +110,7 @@ int ibv_destroy_cq(ibv_cq* c) try {
   Context& context = Context::of(c->context);
   ringbolt::device::Process& process = context.impl->process();
   bool is_acknowledged = true;
+  // In a forked child nothing of the device is touched: it is the parent's.
   if (!process.is_abandoned()) {
     if (cq.impl->is_attached()) {
       return ringbolt::abi::in_use("ibv_destroy_cq", c, "the completion queue", 0,
@@ -128,6 +131,7 @@ int ibv_destroy_cq(ibv_cq* c) try {
   cq.place.leave();
   ringbolt::abi::tell_sanitizer(
       [&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) { known.queue_gone(*c); });
+  // Else the program may still acknowledge: the memory stays for good.
   if (is_acknowledged) {
     delete &cq;
   }

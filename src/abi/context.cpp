@@ -27,6 +27,7 @@ int compat_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_a
   return ibv_query_port(context, port_num, attributes);
 }
 
+/// Each layer replaces the calls of those below it: device, recorder, explanations, sanitizer.
 void fill_calls(WideVerbsContext& wide) {
   using base::caught_null;
   using base::guarded;
@@ -81,6 +82,7 @@ ibv_context* ibv_open_device(ibv_device* c) try {
   result->async_fd = context->impl->events().descriptor();
   result->num_comp_vectors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   pthread_mutex_init(&result->mutex, nullptr);
+  // From here on a fork finds it; nothing below throws.
   ringbolt::abi::remember(context.get());
   opened.users.fetch_add(1);
   static_cast<void>(context.release());

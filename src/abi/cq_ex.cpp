@@ -16,7 +16,9 @@
 namespace ringbolt::abi {
 namespace {
 
+/// `ex` is the first member (ex_layer.h).
 ExtendableCq& whole(ibv_cq_ex* cq) { return *reinterpret_cast<ExtendableCq*>(cq); }
+/// Until next_poll() or end_poll(), in the thread that polls.
 const ibv_wc& current(ibv_cq_ex* cq) { return whole(cq).state.current; }
 
 /// 0 and the next completion in place, ENOENT when there is none, EIO when the queue is broken.

@@ -20,6 +20,7 @@
 namespace ringbolt::abi {
 namespace {
 
+/// Its one user is the list that it goes into.
 Device* make_device(std::shared_ptr<const device::Port> port) {
   auto* made = new Device;
   made->c.node_type = IBV_NODE_CA;
@@ -61,6 +62,8 @@ ibv_device** make_list(int* count) {
 
 }  // namespace
 
+/// A device lives as long as the list or a context that was opened from it: programs free the list first
+/// (ibv_get_device_list(3)).
 void release_device(Device& device) {
   if (device.users.fetch_sub(1) == 1) {
     delete &device;

@@ -16,6 +16,7 @@ namespace ringbolt::abi {
 namespace {
 
 /// Of the object that an event names; nothing where it names a port or the device.
+/// The object is there as long as an event of it is not acknowledged: its destroy waits.
 std::optional<Acknowledgements> acknowledgements_of(const ibv_async_event& event) {
   switch (event.event_type) {
     case IBV_EVENT_CQ_ERR:
@@ -44,6 +45,7 @@ class NotedWait {
       : waiters_(base::is_explaining() ? channel.waiters() : nullptr) {
     if (waiters_ != nullptr) {
       waiters_->note(base::call_site());
+      // Relaxed: for words to people alone.
       waiters_->now.fetch_add(1, std::memory_order_relaxed);
     }
   }
@@ -66,6 +68,7 @@ bool wait_for_acknowledgement(const Acknowledgements& events, const char* call) 
     events.wait();
     return true;
   }
+  // Long enough for a thread that just handles its event; then the program gets a finding instead of a hang.
   const uint32_t missing = events.wait_for(std::chrono::seconds(1));
   if (missing != 0) {
     tell_sanitizer(
@@ -94,6 +97,7 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) try {
   return ringbolt::base::caught_null();
 }
 
+/// EBUSY: completion queues use it. No thread may wait at it.
 int ibv_destroy_comp_channel(ibv_comp_channel* c) try {
   if (c->refcnt != 0) {
     return ringbolt::abi::in_use("ibv_destroy_comp_channel", c, "the channel", static_cast<uint32_t>(c->refcnt),
@@ -143,6 +147,7 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) try {
       events->take();
     }
   };
+  // Blocks, unless the program has made async_fd non-blocking: EAGAIN then.
   if (const int error = Context::of(context).impl->events().take(*event, count)) {
     errno = error;
     return -1;

@@ -16,6 +16,7 @@ namespace ringbolt::abi {
 
 /// The completion that a program is reading. One thread at a time: `polling` is held from a start_poll that found
 /// something until end_poll, as verbs promises to threads that share a CQ.
+/// `current` is written under `polling`, and read by the thread that has it.
 struct CqExState {
   base::AdaptiveMutex polling;
   bool is_single_threaded = false;
@@ -32,6 +33,7 @@ struct ExtendableCq {
 
 /// Work requests that a program is putting together between wr_start and wr_complete. Storage for a full send queue
 /// is set aside by init_qp_ex and touched only as far as it is used; nothing is allocated afterwards.
+/// From wr_start to wr_complete or wr_abort under `building`; else nobody's.
 struct QpExState {
   base::AdaptiveMutex building;
   uint32_t count = 0;       // requests begun since wr_start
@@ -83,6 +85,7 @@ void end_qp_ex(ExtendableQp& qp);
 base::Explanation why_destroyed(const ibv_qp* qp);
 
 /// RINGBOLT_EXPLAIN: the next list that this thread posts as a whole comes from there; of none: no more.
+/// Of the calling thread.
 void note_batch(const base::CallSite& site);
 /// Its return address; 0: nobody notes them.
 uint64_t batch_place();

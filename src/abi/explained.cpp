@@ -20,12 +20,15 @@ namespace {
 /// Of the program's call of the guard that this is inlined into.
 #define RINGBOLT_OWN_CALL_SITE() base::call_site_of(__builtin_frame_address(0), __builtin_return_address(0))
 
+/// Empty outside of wr_complete().
 thread_local base::CallSite site_of_batch;
 
 /// The queue pairs that were destroyed last are kept, so that who goes on to use one can be told.
+/// Owns them; the one that was kept for longest is deleted for each new one. Thread-safe.
 class Destroyed {
  public:
   void keep(std::unique_ptr<Qp> qp, std::string place) {
+    // Bounds the memory: a program that makes and destroys without end is told of its latest ones.
     constexpr size_t kMost = 256;
     const base::LockGuard guard(mutex_);
     if (kept_.size() == kMost) {
@@ -56,6 +59,8 @@ Destroyed& destroyed() {
 }  // namespace
 
 void keep_destroyed(Qp* qp) {
+  // Null from here on: posts look at this first. A thread that posts at this moment races with the destroy, as
+  // without us.
   qp->impl.reset();
   end_qp_ex(*qp);
   destroyed().keep(std::unique_ptr<Qp>(qp), base::calling_place());

@@ -33,6 +33,7 @@ ssize_t GidEntries::write_all(void* entries, size_t most, size_t entry_bytes) co
 }
 
 void GidEntries::put(uint32_t index, void* entry, size_t entry_bytes) const {
+  // The kernel gives lo the index 1 in each network namespace.
   constexpr uint32_t kLoopbackInterface = 1;
   const bool has_interface = netdev_index_ != 0 && netdev_index_ < device::kFirstStreamInterface;
   ibv_gid_entry all{};
@@ -41,6 +42,7 @@ void GidEntries::put(uint32_t index, void* entry, size_t entry_bytes) const {
   all.port_num = 1;
   all.gid_type = profile::is_version_1(layout_, index) ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
   all.ndev_ifindex = has_interface ? netdev_index_ : kLoopbackInterface;
+  // A newer program's structure is longer: what we don't know is 0 there.
   std::memset(entry, 0, entry_bytes);
   std::memcpy(entry, &all, std::min(entry_bytes, sizeof all));
 }

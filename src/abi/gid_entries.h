@@ -18,6 +18,7 @@ namespace ringbolt::abi {
 class GidEntries {
  public:
   /// `length`: of the table, of which `shown` may be the first part; `netdev_index`: 0 for one in shared memory.
+  /// `shown` must stay until this is gone.
   GidEntries(std::span<const ibv_gid> shown, uint32_t length, profile::GidLayout layout, uint32_t netdev_index)
       : shown_(shown), length_(length), layout_(layout), netdev_index_(netdev_index) {}
 
@@ -28,6 +29,7 @@ class GidEntries {
   /// 0; ENODATA: the slot is empty, and nothing is written. has(index).
   int write(uint32_t index, void* entry, size_t entry_bytes) const;
   /// The entries that are not empty, and their number; -EINVAL: there are more than `most`.
+  /// `most`: entries, of entry_bytes each, that there is room for. With -EINVAL the first `most` are written.
   ssize_t write_all(void* entries, size_t most, size_t entry_bytes) const;
 
  private:

@@ -29,11 +29,13 @@ device::Service service_of(const ringbolt_service& service) {
   return result;
 }
 
+/// Good as long as the context: the management is its process'.
 device::ServiceBook::IsAlive liveness(ibv_context* context) {
   return [&management = management_of(context)](uint32_t slot) { return management.is_alive(slot); };
 }
 
 /// Calls `use` with the queue pairs that carry the data of a connection whose request named `qp_num`.
+/// By number, as the program may have destroyed it: find() holds it while `use` runs.
 template <class Use>
 void each_carrier(ibv_context* context, uint32_t qp_num, Use use) {
   device::Process& process = Context::of(context).impl->process();
@@ -44,6 +46,7 @@ void each_carrier(ibv_context* context, uint32_t qp_num, Use use) {
     }
     return;
   }
+  // A number of datagrams stands for others: see ringbolt_management_has_unread().
   process.each_queue_pair([&](device::QueuePair& qp) {
     if (qp.type() != IBV_QPT_UD) {
       use(qp);

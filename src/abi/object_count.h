@@ -36,6 +36,7 @@ class ObjectCount {
   bool is_empty() const { return objects_.load() == 0; }
 
  private:
+  // Sequentially consistent, and rarely touched: who closes the device sees all that went before.
   std::atomic<int> objects_{0};
 };
 

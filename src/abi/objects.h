@@ -41,6 +41,7 @@ struct Device {
 };
 static_assert(offsetof(Device, vendor_operations) == sizeof(ibv_device));
 
+/// The program's until ibv_close_device(), which leaves it where objects are left.
 struct Context {
   WideVerbsContext wide;
   std::unique_ptr<device::Context> impl;
@@ -52,6 +53,8 @@ struct Context {
 };
 static_assert(offsetof(Context, wide) == 0);
 
+/// As all below: made and destroyed by the program's calls. Casting back from the C structure needs it first, as is
+/// asserted or follows from being the first member of a standard layout.
 struct Pd {
   ibv_pd c{};
   ObjectCount::Place place;  ///< as in the others: among the objects of its context, which it needs to the end
@@ -144,10 +147,12 @@ inline int in_use(const char* call, const void* object, const char* what, uint32
 }
 
 inline const device::Port& port_of(ibv_context* c) { return Context::of(c).impl->port(); }
+/// Good as long as the context, as port_of() is.
 inline device::Process& process_of(ibv_context* c) { return Context::of(c).impl->process(); }
 /// Counts a new object of the context.
 inline ObjectCount::Place place_in(ibv_context* c) { return ObjectCount::Place(Context::of(c).objects); }
 
+/// Good as long as the object.
 inline Acknowledgements completions_of(ibv_cq& cq) {
   return {cq.mutex, cq.cond, cq.comp_events_completed, Cq::of(&cq).completions};
 }
@@ -163,6 +168,7 @@ inline Acknowledgements asynchronous_of(ibv_srq& srq) {
 
 /// Blocks until the program has acknowledged all that it took, as the verbs promise for a destroy, which is `call`.
 /// False where the sanitizer ends the wait, which would go on for good: then the object's memory must stay.
+/// Holds no lock of ours meanwhile.
 bool wait_for_acknowledgement(const Acknowledgements& events, const char* call);
 
 // The calls that programs reach through a context's table; each group is in the file of its name.

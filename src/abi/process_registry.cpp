@@ -29,6 +29,7 @@ void in_child() RINGBOLT_RELEASE(registry().mutex);
 
 Registry& registry() {
   static Registry* instance = [] {
+    // At the first use, so before any device is open; there is no way to take it back.
     pthread_atfork(before_fork, in_parent, in_child);
     return new Registry;
   }();
@@ -49,9 +50,11 @@ int dead_post_srq_receive(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept
   *bad = wr;
   return ENODEV;
 }
+/// As ibv_poll_cq(3) says it of a failure.
 int dead_poll(ibv_cq*, int, ibv_wc*) noexcept { return -1; }
 int dead_notify(ibv_cq*, int) noexcept { return ENODEV; }
 
+/// So the child finds the lists whole, whatever other threads were about.
 void before_fork() { registry().mutex.lock(); }
 void in_parent() { registry().mutex.unlock(); }
 
@@ -115,6 +118,7 @@ __attribute__((destructor)) void at_exit() try {
       }
     }
   }
+  // Without the lock: leaving talks to peers.
   for (const auto& process : alive) {
     process->leave();
   }

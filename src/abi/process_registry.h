@@ -13,6 +13,7 @@ struct Context;
 std::shared_ptr<device::Process> process_for(const std::shared_ptr<device::Fabric>& fabric);
 
 /// Contexts that a forked child must find dead. Thread-safe.
+/// Not owned: forget() comes before it is deleted.
 void remember(Context* context);
 void forget(Context* context);
 

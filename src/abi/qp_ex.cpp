@@ -41,6 +41,7 @@ uint64_t ops_of(ibv_qp_type type) {
   }
 }
 
+/// `ex` is the first member (ex_layer.h).
 QpExState& state_of(ibv_qp_ex* qp) { return reinterpret_cast<ExtendableQp*>(qp)->state; }
 
 /// `call`, a builder without its "ibv_", is what wr_complete will fail for.
@@ -65,6 +66,7 @@ template <class Words>
 }
 
 /// The next request with what all operations share, or null when the batch is full.
+/// Under `building`, as all builders.
 ibv_send_wr* begin(ibv_qp_ex* qp, ibv_wr_opcode opcode) {
   QpExState& state = state_of(qp);
   if (state.count == state.capacity) {
@@ -178,6 +180,7 @@ void wr_set_sge_list(ibv_qp_ex* qp, size_t num_sge, const ibv_sge* sg_list) noex
   request->sg_list = segments_of_last(state);
   request->num_sge = static_cast<int>(num_sge);
   for (size_t i = 0; i < num_sge; ++i) {
+    // Copied: the program's list is its own again.
     request->sg_list[i] = sg_list[i];
   }
 }
@@ -261,6 +264,7 @@ int wr_complete(ibv_qp_ex* qp) RINGBOLT_NOT_ANALYSED {
     for (uint32_t i = 0; i + 1 < state.count; ++i) {
       state.requests[i].next = &state.requests[i + 1];
     }
+    // Through the table: explanations and the sanitizer are to see it, too.
     error = qp->qp_base.context->ops.post_send(&qp->qp_base, &state.requests[0], nullptr);
   } else if (error != 0) [[unlikely]] {
     explain_refused_batch(state);
@@ -367,6 +371,7 @@ int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& gran
     put(qp.ex.wr_complete, guarded<from_program<wr_complete, int, ibv_qp_ex*>>);
   }
   put(qp.ex.wr_abort, Guarded(wr_abort));
+  // No extension of ibv_qp_ex itself.
   qp.ex.comp_mask = 0;
   qp.marks |= ExtendableQp::kIsExtended;
   return 0;

@@ -20,6 +20,7 @@
 namespace ringbolt::abi {
 namespace {
 
+/// Full membership of the default partition.
 constexpr uint16_t kDefaultPkey = 0xffff;
 
 /// EINVAL: there is no such port, or the port's table has no such index.
@@ -37,6 +38,7 @@ int refuse_place(const char* call, uint32_t port_num, int64_t index, uint32_t le
 template <class Ask>
 auto ask_gids(ibv_context* context, Ask&& ask) {
   const device::Port& port = port_of(context);
+  // A snapshot, held until the answer is written: another thread may learn of new addresses.
   const auto addresses = port.addresses();
   const profile::Look& look = port.profile.look;
   return ask(GidEntries(addresses->shown, look.gid_table_length, look.gids, port.netdev_index));
@@ -50,6 +52,7 @@ int query_port(ibv_context* context, uint8_t port_num, ibv_port_attr* attributes
   }
   const device::Port& port = port_of(context);
   const ibv_port_attr all = port_attributes(port.profile, {port.is_up(), port.mtu, port.guid, port.speed_gbps});
+  // `size` is what the program's header has: older ones are shorter, newer ones longer.
   std::memset(attributes, 0, size);
   std::memcpy(attributes, &all, std::min(size, sizeof all));
   return 0;
@@ -89,6 +92,7 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) try {
 
 // The exported symbol takes the structure of 2006, which ends before the newer fields.
 int ibv_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_attr* attributes) try {
+  // Up to where port_cap_flags2 begins (abi/layout.cpp).
   constexpr size_t kLegacyBytes = 48;
   return ringbolt::abi::query_port(context, port_num, reinterpret_cast<ibv_port_attr*>(attributes), kLegacyBytes);
 } catch (...) {

@@ -12,6 +12,7 @@
 namespace ringbolt::abi {
 namespace {
 
+/// Null, with errno. On success `wanted` has what is granted.
 Qp* make_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
   const ibv_qp_init_attr asked = wanted;
   if (const int error = device::check_qp(port_of(pd->context), wanted)) {
@@ -156,6 +157,7 @@ int ibv_destroy_qp(ibv_qp* c) try {
   if (ringbolt::base::is_explaining()) {
     qp.claim = {};
     ringbolt::abi::keep_destroyed(&qp);
+    // Else the program may still acknowledge: the memory stays for good.
   } else if (is_acknowledged) {
     delete &qp;
   }

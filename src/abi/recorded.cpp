@@ -7,6 +7,7 @@ namespace ringbolt::abi {
 namespace {
 
 constexpr uint32_t bit_of(ibv_wr_opcode opcode) { return 1U << static_cast<uint32_t>(opcode); }
+// Those that take a receive at the peer, and are numbered to match it there.
 constexpr uint32_t kTaking = bit_of(IBV_WR_SEND) | bit_of(IBV_WR_SEND_WITH_IMM) | bit_of(IBV_WR_SEND_WITH_INV) |
                              bit_of(IBV_WR_RDMA_WRITE_WITH_IMM);
 constexpr uint32_t kWithoutPieces = bit_of(IBV_WR_BIND_MW) | bit_of(IBV_WR_LOCAL_INV);
@@ -141,6 +142,7 @@ void note_recorded(ibv_qp& qp, const ibv_qp_init_attr& init) {
 
 void forget_recorded(const Qp& qp) {
   if (qp.traced != nullptr && trace::recorder() != nullptr) {
+    // Relaxed: by it alone the place may be taken again; nothing else is read because of it.
     std::atomic_ref(qp.traced->is_gone).store(1, std::memory_order_relaxed);
   }
 }

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kReregFlags = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
 
+/// Null, with errno. The program's until ibv_dereg_mr().
 ibv_mr* register_memory(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) {
   const device::Port& port = port_of(pd->context);
   if (const int error = device::check_region(port, reinterpret_cast<uint64_t>(address), length, iova, access)) {
@@ -55,6 +56,7 @@ ibv_mr* register_memory(ibv_pd* pd, void* address, size_t length, uint64_t iova,
 }
 
 /// What ibv_alloc_buf gives out. Programs hold a pointer to it and know nothing of its inside.
+/// Of ibv_alloc_buf() until ibv_free_buf(), as its memory, which is the process'.
 struct Buffer {
   ibv_pd* pd;
   void* address;
@@ -181,6 +183,7 @@ int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length,
     });
     return IBV_REREG_MR_ERR_INPUT;
   }
+  // Told before the device does it: it may fail, and then the region is of no use any more.
   if (moves || changes_pd) {
     tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite& site) {
       known.region_goes(*c, "ibv_rereg_mr", site);

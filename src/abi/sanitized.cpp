@@ -34,6 +34,7 @@ struct Passed {
   device::SendPosting send{};
   device::ReceivePosting receive{};
 };
+// Between the table's call and the device's, which the same thread makes.
 thread_local Passed passed{};
 
 constexpr int kMistakesFound = 66;  // exit status, as with AddressSanitizer a number of its own
@@ -108,6 +109,7 @@ int passed_post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return Srq::of(srq).impl->post_noted(wr, bad, passed.receive);
 }
 
+/// Without a place among the program's objects: it must not keep a context from closing.
 void* add_kept_memory(ibv_pd* pd, void* memory, size_t length, uint32_t* lkey) {
   const auto address = reinterpret_cast<uint64_t>(memory);
   auto region = device::MemoryRegion::create(Pd::of(pd).impl, address, length, address, IBV_ACCESS_LOCAL_WRITE);
@@ -162,7 +164,9 @@ sanitizer::Shadow* make_shadow() {
     calls.post_srq_receive = passed_post_srq_receive;
   }
   auto* made = new sanitizer::Shadow(wish, calls);  // never destroyed: programs call us from their own destructors
+  // Handlers before a fork run in the opposite order, those after it in this one (pthread_atfork(3)).
   pthread_atfork(before_sanitized_fork, in_sanitized_parent, in_sanitized_child);
+  // on_exit(3), since atexit(3) does not tell the status that the program ends with.
   ::on_exit(end_sanitized, nullptr);
   return made;
 }

@@ -12,6 +12,7 @@
 namespace ringbolt::abi {
 
 /// For the life of the process; null: nobody wants to hear of mistakes. Thread-safe.
+/// Made when the library is loaded, so later calls only test a constant.
 sanitizer::Shadow* shadow();
 
 /// Puts the sanitizer's calls in place of the device's.
@@ -21,6 +22,7 @@ void sanitize_calls(ibv_context_ops& ops);
 /// and call the table in the program's name. To find that out by the stack takes microseconds.
 class SiteScope {
  public:
+  /// One at a time in a thread. `frame`, `returns_to`: of the function that the program calls.
   SiteScope(const void* frame, const void* returns_to);
   SiteScope(const SiteScope&) = delete;
   SiteScope& operator=(const SiteScope&) = delete;
@@ -51,6 +53,7 @@ void tell_sanitizer(Tell&& tell) {
 inline void note_made(sanitizer::ObjectKind kind, const void* object) {
   tell_sanitizer([&](sanitizer::Shadow& known, const base::CallSite& site) { known.made(kind, object, site); });
 }
+/// May throw std::bad_alloc, which the guard of the call turns into an errno.
 inline void note_lookup(const ibv_context* context) {
   if (sanitizer::Shadow* const known = shadow(); known != nullptr) [[unlikely]] {
     known->looked_up(context);

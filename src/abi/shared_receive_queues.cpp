@@ -82,6 +82,7 @@ int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attributes) try {
 
 int ibv_destroy_srq(ibv_srq* c) try {
   Srq& srq = Srq::of(c);
+  // Queue pairs point to it without owning it: they go first.
   if (const uint32_t users = srq.impl->users.load(); users != 0) {
     return ringbolt::abi::in_use("ibv_destroy_srq", c, "the shared receive queue", users, "its queue pairs");
   }

@@ -16,6 +16,7 @@ extern "C" {
 
 /// Where sysfs is mounted: $SYSFS_PATH (ignored by set-user-id programs), else /sys. Never ends in '/'. Thread-safe.
 const char* ibv_get_sysfs_path() try {
+  // Read once: later changes of the environment are not seen, as in the stock library.
   static const std::string path = [] {
     const char* chosen = secure_getenv("SYSFS_PATH");
     std::string result = chosen != nullptr && *chosen != '\0' ? chosen : "/sys";
@@ -37,6 +38,7 @@ int ibv_read_sysfs_file(const char* dir, const char* file, char* buf, size_t siz
   if (!fd.is_open()) {
     return -1;
   }
+  // The answer is an int.
   const ssize_t got = read(fd.get(), buf, size < INT_MAX ? size : INT_MAX);
   if (got < 0) {
     return -1;

@@ -17,6 +17,7 @@ inline const auto kHasVerbsContext = reinterpret_cast<void*>(UINTPTR_MAX);
 
 /// A verbs_context of the newest size: the calls that the installed header does not know yet stay null, which says
 /// "not supported" to a program that knows them. Fill in with prepare(); `known.context` is what programs get to see.
+/// Owned by Context, whose first member it is.
 struct WideVerbsContext {
   static constexpr size_t kNewerCalls = (kNewestVerbsContextBytes - sizeof(verbs_context)) / sizeof(void*);
 

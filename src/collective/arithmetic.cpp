@@ -12,6 +12,7 @@ namespace {
 
 #if defined(RINGBOLT_HAS_X86_KERNELS)
 /// What clang 14 knows no name for.
+/// CPUID leaf 1, bit 29 of ECX (Intel SDM 2A, CPUID).
 bool has_f16c() {
   unsigned eax = 0;
   unsigned ebx = 0;
@@ -68,6 +69,7 @@ void run_kernel(const KernelTable& table, Type type, Reduction reduction, std::b
 
 void reduce(Type type, Reduction reduction, std::byte* out, std::span<const std::byte* const> sources,
             size_t length_bytes, uint32_t divisor) {
+  // Found once: the processor does not change. Threads that come at once wait for the first.
   static const KernelTable& best = kernels_of(arithmetic());
   run_kernel(best, type, reduction, out, sources, length_bytes, divisor);
 }

@@ -5,6 +5,7 @@
 namespace ringbolt::collective {
 
 const KernelTable& avx2_kernels() {
+  // Behind the flags of this file: called only where find_kernels() has found the processor able to.
   static const KernelTable table = make_table();
   return table;
 }

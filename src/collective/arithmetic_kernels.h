@@ -8,7 +8,8 @@
 
 #include "collective/arithmetic_numbers.h"
 #include "collective/arithmetic_table.h"
-// ARM64's base instruction set has all of them; there the flag is given to one file of two, so that both ways are tested.
+// ARM64's base instruction set has all of them; there the flag is given to one file of two, so that both ways are
+// tested.
 #if (defined(__AVX2__) && defined(__F16C__)) || defined(RINGBOLT_NEON_KERNELS)
 #define RINGBOLT_HAS_VECTORS 1
 #include "collective/arithmetic_vectors.h"
@@ -43,6 +44,7 @@ void store_block(typename T::Stored* to, const typename T::Value* from, size_t c
 
 /// See Kernel; of the elements from `done` on. A block at a time, so that what is reduced stays in the first cache and
 /// `out` may be any source.
+/// Up to 16 KiB of stack.
 template <class T, class Op>
 void run_from(size_t done, std::byte* out, const std::byte* const* sources, size_t n_sources, size_t count,
               uint32_t divisor) {
@@ -86,6 +88,8 @@ void run_narrow(std::byte* out, const std::byte* const* sources, size_t n_source
 }
 
 /// `n` sources of a type that is calculated with as it lies in memory: nothing needs to be kept in between.
+/// `out` may be one of the sources, element by element; shifted against one it would need what run_from() does, and
+/// reduce() does not allow that.
 template <class T, class Op, size_t n>
 void run_few(std::byte* out, const std::byte* const* sources, size_t count) {
   using Stored = typename T::Stored;

@@ -8,6 +8,7 @@ namespace ringbolt::collective {
 namespace {
 
 /// A number as it lies in memory: of any alignment, and in anybody's memory.
+/// Only the compiler's own loads and stores: on x86-64 and ARM64 these take any address.
 template <class N>
 struct __attribute__((packed, may_alias)) InMemory {
   N number;
@@ -31,12 +32,15 @@ float float_of_half(uint16_t half) {
   return bits<float>(sign | value);
 }
 
+/// Rounded to nearest, ties to even (IEEE 754-2019, 4.3.1); too large ones become infinite, NaNs quiet with what fits
+/// of their payload.
 uint16_t half_of_float(float value) {
   const uint32_t word = bits<uint32_t>(value);
   const uint32_t sign = (word >> 16) & 0x8000U;
   const uint32_t rest = word & 0x7fffffffU;
   // Below the least normal half, adding 0.5 puts the bits that stay at the end of the mantissa, rounded.
   const uint32_t subnormal = bits<uint32_t>(bits<float>(rest) + 0.5F) - 0x3f000000U;
+  // The exponent's bias goes from 127 to 15, and 0xfff and the lowest bit that stays round; the sum wraps on purpose.
   const uint32_t normal = (rest + 0xc8000fffU + ((rest >> 13) & 1U)) >> 13;
   const uint32_t nan = 0x7e00U | ((rest >> 13) & 0x3ffU);
   uint32_t half = rest < 0x38800000U ? subnormal : normal;
@@ -47,6 +51,7 @@ uint16_t half_of_float(float value) {
 
 float float_of_bfloat(uint16_t bfloat) { return bits<float>(static_cast<uint32_t>(bfloat) << 16); }
 
+/// The upper half of a float32, rounded likewise.
 uint16_t bfloat_of_float(float value) {
   const uint32_t word = bits<uint32_t>(value);
   const uint32_t rounded = (word + 0x7fffU + ((word >> 16) & 1U)) >> 16;
@@ -98,6 +103,7 @@ struct Complex {
 
 // Operations.
 
+// Without <type_traits>, as all here (arithmetic_kernels.h).
 template <class N>
 constexpr bool kIsFloat = static_cast<N>(0.5) != static_cast<N>(0);
 
@@ -107,6 +113,7 @@ struct Sum {
     if constexpr (kIsFloat<N>) {
       return a + b;
     } else {
+      // Modulo 2^bits, as the API promises: signed overflow would be undefined.
       return static_cast<N>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     }
   }
@@ -167,6 +174,7 @@ N divided(N value, uint32_t divisor) {
   if constexpr (kIsFloat<N>) {
     return value / static_cast<N>(divisor);
   } else if constexpr (static_cast<N>(-1) < static_cast<N>(1)) {
+    // Of 64 bits, so that no pair of values overflows: `divisor` is positive.
     return static_cast<N>(static_cast<int64_t>(value) / static_cast<int64_t>(divisor));
   } else {
     return static_cast<N>(static_cast<uint64_t>(value) / divisor);

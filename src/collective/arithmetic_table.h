@@ -12,6 +12,7 @@ using Kernel = void (*)(std::byte* out, const std::byte* const* sources, size_t 
                         uint32_t divisor);
 
 /// The kernels of one instruction set; null where can_reduce() says no.
+/// Immutable once it is made.
 struct KernelTable {
   Kernel kernels[kTypes][kReductions] = {};
 };

@@ -11,12 +11,14 @@
 namespace ringbolt::collective {
 
 /// What all ranks' parts of a schedule have in common and takes long to find: found by the first that is built.
+/// One build at a time: not thread-safe.
 struct CommonParts {
   std::optional<PathTrees> path_trees;
 };
 
 /// What a builder is asked for: the part of one rank. What two ranks must agree on (numbers of transfers, cuts, chunk
 /// sizes) follows from the other members alone.
+/// Views of what the caller of a builder has; made for one build.
 struct Assignment {
   const Problem& problem;
   const Topology& topology;
@@ -34,6 +36,7 @@ struct Assignment {
     return step;
   }
   /// chunk_bytes_for() at the rate of the slowest cable.
+  /// `n_levels`: hops one after the other; the same on all ranks, as what follows must be.
   uint32_t chunk_bytes(uint32_t n_levels, uint64_t bytes) const {
     return chunk_bytes_for(topology.model(), n_levels, bytes, topology.least_rate(), problem.element_bytes, limits);
   }

@@ -20,6 +20,7 @@ constexpr uint32_t mask_of(std::initializer_list<Operation> operations) {
 
 struct Builder {
   const char* name;
+  // numbered as Operation
   uint32_t operations;                                                     ///< a bit for each
   enum class Order : uint8_t { none, of_partials, of_inputs } rank_order;  ///< by what is passed on
   bool (*fits)(const Problem&, const Topology&);
@@ -65,6 +66,8 @@ const Builder& builder_of(std::string_view name) {
   return *builder;
 }
 
+/// Inputs that are passed on as they are can be added up in any place in the order of ranks; partial sums only where
+/// they keep all their bits on the way.
 bool keeps_order(const Builder& builder, const Problem& problem) {
   return !reduces(problem.operation) || builder.rank_order == Order::of_inputs ||
          (builder.rank_order == Order::of_partials && !problem.rounds_partials);

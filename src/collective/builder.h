@@ -21,6 +21,7 @@ std::vector<std::string> schedule_names();
 std::vector<std::string> candidates(const Problem& problem, const Topology& topology);
 
 /// The part of one rank. `name` must be one of candidates().
+/// It is asserted that the name fits: names of programs' users are looked up in candidates() first.
 Program build_for(std::string_view name, const Problem& problem, const Topology& topology, const Limits& limits,
                   uint32_t rank);
 

@@ -59,6 +59,7 @@ struct RankState {
   std::array<CheckedMemory, 3> memories;
 };
 
+/// Used once. Holds all transfers and memories as symbols; `schedule`, `problem` and `transfers` must stay.
 class Run {
  public:
   Run(const Schedule& schedule, const Problem& problem, const Transfers& transfers, bool is_in_place)
@@ -86,6 +87,8 @@ class Run {
     while (!ready_.empty() && objection_.empty()) {
       StepState& state = steps_[ready_.back()];
       ready_.pop_back();
+      // Depth first, as far as one step can go: any order will do, since accesses that race are found by what is
+      // waited for.
       while (objection_.empty() && can_go(state)) {
         go(state);
       }
@@ -166,6 +169,7 @@ class Run {
   }
 
   /// How many chunks of the step that it waits for must be done before the next chunk.
+  /// The rule of Source::after, by position: chunks of two steps need not begin at the same bytes.
   uint32_t n_needed(const StepState& state, const Source& source) const {
     const StepState& other = waited_for(state, source);
     if (source.after_all) {
@@ -317,6 +321,7 @@ class Run {
     }
   }
 
+  /// Once nothing can go on any more.
   void check_end() {
     for (const StepState& state : steps_) {
       if (state.n_done < state.n_chunks) {

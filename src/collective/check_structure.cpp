@@ -79,6 +79,7 @@ class StructureCheck {
   void check_range(uint32_t rank, uint32_t index, Buffer buffer, uint64_t offset) {
     const uint64_t size = sizes_[static_cast<size_t>(buffer)];
     const uint64_t bytes = schedule_.programs[rank].steps[index].bytes;
+    // By what is left: a sum could wrap.
     if (offset > size || bytes > size - offset || offset % problem_.element_bytes != 0) {
       object(rank, index,
              fmt::format("{} bytes at {} offset {} do not fit: it has {} bytes in elements of {}", bytes,

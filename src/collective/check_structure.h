@@ -44,6 +44,7 @@ struct Transfers {
 };
 
 /// The transfers, or what is wrong with a step or a transfer. Pure. Thread-safe.
+/// Any schedule is safe, be it from a file. What is wrong first is told.
 tl::expected<Transfers, std::string> check_structure(const Schedule& schedule, const Problem& problem,
                                                      const fabric::Graph& graph, const Limits& limits);
 

@@ -13,6 +13,7 @@ std::optional<std::string> CheckedMemory::note(const Chunk& chunk, uint64_t offs
   }
   longest_ = std::max(longest_, bytes);
   const auto end = accesses_.lower_bound(offset + bytes);
+  // None that begins before that reaches into the range.
   for (auto one = offset < longest_ ? accesses_.begin() : accesses_.upper_bound(offset - longest_); one != end; ++one) {
     const auto& [start, other] = *one;
     const bool may_conflict = start + other.bytes > offset && (is_write || other.is_write);

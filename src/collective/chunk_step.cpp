@@ -41,6 +41,7 @@ void put_chunk(PointToPoint& p2p, const CompiledProgram::Step& step, const Opera
   const uint32_t divisor = step.finishes ? operands.divisor : 0;
   // A rank that is alone copies, but for booleans: what is true becomes 1 as among others.
   const bool is_computed = sources.size() > 1 || divisor != 0 || (step.finishes && operands.type == Type::boolean);
+  // Computed once, and copied from there to the other targets.
   std::byte* const first = step.has_local ? local : slots[0].bytes;
   if (length_bytes > 0 && is_computed) {
     reduce(operands.type, operands.reduction, first, sources, length_bytes, divisor);
@@ -55,6 +56,7 @@ void put_chunk(PointToPoint& p2p, const CompiledProgram::Step& step, const Opera
   }
   for (size_t i = 0; i < step.targets.size(); ++i) {
     const CompiledProgram::Target& target = step.targets[i];
+    // After all have been filled: a slot that is sent may be read, and given up, at any time.
     p2p.send(slots[i], length_bytes, target.peer, target.via, {tag.call, target.transfer, tag.chunk});
   }
 }

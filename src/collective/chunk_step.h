@@ -12,6 +12,7 @@ namespace ringbolt::collective {
 
 /// The memory of a call and what is done with it. Input and output may overlap in any way that the layouts of Problem
 /// allow: a step that writes waits for those that still have to read the same bytes.
+/// A value; the memory is the caller's.
 struct Operands {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -24,6 +25,8 @@ struct Operands {
 // here.
 
 /// A slot for each target of the step, into `slots`; all or none.
+/// `slots` has room for as many as the step has targets. Holding some while waiting for others, ranks could wait for
+/// each other for ever.
 bool take_slots(PointToPoint& p2p, const CompiledProgram::Step& step, uint32_t length_bytes,
                 std::span<PointToPoint::Slot> slots);
 

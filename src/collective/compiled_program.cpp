@@ -92,6 +92,7 @@ CompiledProgram::CompiledProgram(const Program& program) : scratch_bytes_(progra
     dependents_.insert(dependents_.end(), readers[i].begin(), readers[i].end());
   }
 
+  // The lists grow no more: spans of them stay good.
   Cutter<Source> sources(sources_);
   Cutter<Target> targets(targets_);
   Cutter<uint32_t> dependents(dependents_);

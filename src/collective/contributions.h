@@ -11,6 +11,7 @@
 namespace ringbolt::collective {
 
 /// Which ranks' input is in what a step works on: the same in all its chunks.
+/// Not thread-safe. `problem` must outlive it.
 class Contributions {
  public:
   using Set = std::shared_ptr<const std::vector<uint64_t>>;  ///< a bit for each rank

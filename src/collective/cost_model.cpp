@@ -17,6 +17,7 @@ uint32_t chunk_bytes_for(const CostModel& model, uint32_t n_levels, uint64_t byt
       n_levels <= 1
           ? most
           : std::sqrt(static_cast<double>(bytes) * per_chunk_us * bytes_per_us / static_cast<double>(n_levels - 1));
+  // In floating point, on all ranks alike as long as these compute IEEE 754 double: sqrt is rounded correctly there.
   const double clamped = std::clamp(best, std::min<double>(kLeastChunkBytes, most), most);
   constexpr uint32_t kGrain = 256;  // so that chunks begin on cache lines if their buffer does
   const uint32_t grain = kGrain % element_bytes == 0 && clamped >= kGrain ? kGrain : element_bytes;

@@ -15,6 +15,7 @@ Program build_dissemination(const Assignment& assignment) {
       step.sources.push_back(from_local(Buffer::input, 0));
     } else {
       step.sources.push_back(
+          // Of no bytes: it only orders the step behind the one before.
           from_local(Buffer::input, 0, static_cast<uint32_t>(program.steps.size() - 1), /*after_all=*/true));
       step.sources.push_back(from_transfer((assignment.rank + n - last_distance) % n, 0));
     }

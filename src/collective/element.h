@@ -35,6 +35,7 @@ enum class Reduction : uint8_t {
 };
 inline constexpr uint32_t kReductions = 5;
 
+/// `type` is one of kTypes, as in all functions here: values from outside are checked before.
 uint32_t bytes_of(Type type);
 
 /// "float32", "sum". And back; also "half", "float", "double", "f32"... as nccl-tests and others write them.

@@ -9,6 +9,7 @@
 namespace ringbolt::collective {
 
 /// What the time of a schedule is made of.
+/// A value. `us`: microseconds.
 struct Estimate {
   double n_levels = 0;       ///< hops, one after the other, of the first chunk
   double busiest_us = 0;     ///< that the busiest direction of a cable sends for
@@ -19,6 +20,7 @@ struct Estimate {
 };
 
 /// The estimate of one of candidates(). Pure. Thread-safe.
+/// The first call on a topology of 64 ranks may take seconds.
 Estimate estimate(std::string_view name, const Problem& problem, const Topology& topology, const Limits& limits);
 
 /// The first chunk's way, and what the busiest sends meanwhile and after. Pure.

@@ -11,6 +11,7 @@ namespace ringbolt::collective {
 namespace {
 
 /// So many chunks at a time, some milliseconds at most: meanwhile this rank relays nothing and seems frozen to others.
+/// Of up to 64 KiB each: 4 MiB to add up.
 constexpr uint32_t kMostPerTurn = 64;
 
 void set_bit(std::vector<uint64_t>& bits, uint32_t i) { bits[i / 64] |= uint64_t{1} << (i % 64); }
@@ -66,6 +67,7 @@ void Execution::start_after(uint64_t done, uint32_t call, const Operands& operan
 
 void Execution::find_hazards() {
   const auto shift = reinterpret_cast<uintptr_t>(operands_.output) - reinterpret_cast<uintptr_t>(operands_.input);
+  // Only how the two lie to each other matters: the next call of the same kind need not search again.
   if (hazards_of_ == shift) {
     return;
   }
@@ -113,6 +115,7 @@ Taken Execution::arrive(uint32_t peer, const ChunkTag& tag, Parcel parcel) {
   ++n_waiting_;
   if (tag.chunk == transfer.used) {
     const Fired fired = fire(end->step);
+    // Used at once, from where it was received: no copy, and nothing to settle.
     if (fired == Fired::yes) {
       return Taken::ok;
     }
@@ -120,6 +123,7 @@ Taken Execution::arrive(uint32_t peer, const ChunkTag& tag, Parcel parcel) {
       set_bit(ready_, end->step);
     }
   }
+  // It may wait for long: its memory must not hold up what the engine receives into.
   transfer.waiting[tag.chunk % kTransferWindow].settle();
   return Taken::ok;
 }
@@ -132,6 +136,7 @@ Taken Execution::hear_used(uint32_t peer, const ChunkTag& tag) {
   if (tag.chunk > next_chunk_[end->step]) {
     return Taken::out_of_window;
   }
+  // Words may come in any order: the greatest counts. More than has been sent is refused above.
   allowed_[end->index] = std::max(allowed_[end->index], tag.chunk + kTransferWindow);
   set_bit(ready_, end->step);
   return Taken::ok;
@@ -249,6 +254,7 @@ bool Execution::advance() {
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
     for (size_t word = 0; word < ready_.size(); ++word) {
+      // Taken out first: fire() may set bits of the same word again, which the next round takes.
       uint64_t left = std::exchange(ready_[word], 0);
       for (; left != 0; left &= left - 1) {
         const auto step = static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(std::countr_zero(left));
@@ -262,6 +268,7 @@ bool Execution::advance() {
         }
         n_fired += fired == Fired::yes ? 1 : 0;
         if (n_fired == kMostPerTurn) {
+          // What was taken out and not tried; the words behind this one still have theirs.
           ready_[word] |= left & (left - 1);
           wants_turn_ = true;
           return true;
@@ -273,6 +280,7 @@ bool Execution::advance() {
   return has_done;
 }
 
+/// While its PointToPoint lives: parcels give their memory back to it.
 void Execution::drop() {
   for (Transfer& transfer : transfers_) {
     for (size_t i = 0; n_waiting_ > 0 && i < kTransferWindow; ++i) {

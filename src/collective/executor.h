@@ -30,6 +30,8 @@ enum class Taken : uint8_t {
 
 /// One call under way: runs a program chunk by chunk, as chunks arrive. Knows neither time nor threads. Not
 /// thread-safe: used under the lock of its PointToPoint.
+/// Owns its scratch memory and the parcels that wait. `p2p` outlives it or its drop(). Used again and again for calls
+/// of one program: it allocates when it is made.
 class Execution {
  public:
   explicit Execution(std::shared_ptr<const CompiledProgram> program);
@@ -41,6 +43,8 @@ class Execution {
   /// to go on.
   void start_after(uint64_t done, uint32_t call, const Operands& operands, PointToPoint& p2p);
   /// A chunk from `peer`.
+  /// Everything in `tag` and the parcel's length is the peer's word. What is not taken goes back by the parcel's
+  /// destructor.
   Taken arrive(uint32_t peer, const ChunkTag& tag, Parcel parcel);
   /// `peer` has used so many chunks of our transfer to it as tag.chunk says.
   Taken hear_used(uint32_t peer, const ChunkTag& tag);
@@ -65,12 +69,14 @@ class Execution {
   struct Transfer {  // to us
     uint32_t used = 0;
     uint32_t told = 0;
+    // From `used` on: a chunk of a lower number is never taken again.
     std::array<Parcel, kTransferWindow> waiting;  // [chunk % kTransferWindow]
   };
   /// Step `reader` reads input bytes that lie where another step writes: what that one writes at its byte b, this one
   /// reads at its byte b + shift.
   struct Hazard {
     uint32_t reader = 0;
+    // negative where the reader is behind
     int64_t shift = 0;
   };
   using Step = CompiledProgram::Step;
@@ -89,17 +95,17 @@ class Execution {
   PointToPoint* p2p_ = nullptr;
   uint32_t call_ = 0;
   std::vector<std::byte> scratch_;
-  std::array<std::byte*, 3> buffers_ = {};    // [Buffer]; of the input is only read
-  std::vector<uint32_t> next_chunk_;          // [step]
-  std::vector<Transfer> transfers_;           // [incoming]
-  std::vector<uint32_t> allowed_;             // [outgoing] chunks that may be sent
-  std::vector<std::vector<Hazard>> hazards_;  // [step]; empty if input and output are apart
+  std::array<std::byte*, 3> buffers_ = {};      // [Buffer]; of the input is only read
+  std::vector<uint32_t> next_chunk_;            // [step]
+  std::vector<Transfer> transfers_;             // [incoming]
+  std::vector<uint32_t> allowed_;               // [outgoing] chunks that may be sent
+  std::vector<std::vector<Hazard>> hazards_;    // [step]; empty if input and output are apart
   std::vector<std::vector<uint32_t>> held_up_;  // [step]: those that write where it reads; likewise
-  std::optional<uintptr_t> hazards_of_;       // how far the output is from the input
-  size_t n_waiting_ = 0;                      // parcels
-  std::vector<uint64_t> ready_;               // a bit for each step that may have something to do
-  std::vector<const std::byte*> sources_;     // of the chunk that is being done
-  std::vector<PointToPoint::Slot> slots_;     // likewise
+  std::optional<uintptr_t> hazards_of_;         // how far the output is from the input
+  size_t n_waiting_ = 0;                        // parcels
+  std::vector<uint64_t> ready_;                 // a bit for each step that may have something to do
+  std::vector<const std::byte*> sources_;       // of the chunk that is being done
+  std::vector<PointToPoint::Slot> slots_;       // likewise
   bool wants_turn_ = false;
   size_t n_unfinished_ = 0;
 };

@@ -16,6 +16,7 @@ struct Expected {
 };
 
 /// What outputs are made of. Immutable, thread-safe.
+/// `problem` must outlive it.
 class ExpectedOutputs {
  public:
   explicit ExpectedOutputs(const Problem& problem);

@@ -38,6 +38,7 @@ Program build_forest(const Assignment& assignment, const std::vector<TreePart>& 
 TreeUse use_of_trees(Operation operation);
 
 /// Hops from the farthest rank to the root, relays included. Pure.
+/// Asserts that it is a tree.
 uint32_t levels_of(const Topology& topology, const TreePart& tree);
 
 /// From arcs that lead away from the root.

@@ -8,6 +8,7 @@ namespace ringbolt::collective {
 /// What happened after what by what a schedule says, not by when it came (Lamport 1978, "Time, clocks, and the ordering
 /// of events in a distributed system"). Events are numbered from 0, each after all those that it waits for; who is
 /// asked goes back along what is waited for. Not thread-safe.
+/// In memory about as many words as events and what they wait for.
 class Happenings {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -19,6 +20,7 @@ class Happenings {
   void wait_for(uint32_t earlier);
 
   /// Whether `second` waits for `first`, be it over others.
+  /// Events that are known: below size().
   bool is_before(uint32_t first, uint32_t second);
   /// `last`, and all that they wait for, each once.
   std::vector<uint32_t> up_to(const std::vector<uint32_t>& last);

@@ -24,6 +24,7 @@ bool reduces(Operation operation);
 bool has_root(Operation operation);
 
 /// All shares together.
+/// Shares are checked before (group/arguments.h), so that the sum does not wrap.
 uint64_t total_bytes(const Problem& problem);
 uint64_t input_bytes(const Problem& problem, uint32_t rank);
 uint64_t output_bytes(const Problem& problem, uint32_t rank);

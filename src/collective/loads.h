@@ -10,6 +10,7 @@ namespace ringbolt::collective {
 /// Adds up for how long each direction between two neighbours sends. Not thread-safe.
 class Loads {
  public:
+  /// `topology` must outlive it.
   explicit Loads(const Topology& topology) : topology_(topology), us_(topology.n_links()) {}
 
   /// Over a path, by default the first of the shortest.
@@ -23,6 +24,7 @@ class Loads {
     }
     add_hop(node, to, bytes);
   }
+  /// The two are neighbours.
   void add_hop(uint32_t from, uint32_t to, double bytes) {
     const uint32_t link = topology_.link(from, to);
     double& us = us_[link];

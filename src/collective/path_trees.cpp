@@ -13,6 +13,7 @@ namespace ringbolt::collective {
 namespace {
 
 /// Of more paths that are equally short, no more are tried.
+// So it takes milliseconds on 64 ranks.
 constexpr uint32_t kMostTried = 16;
 
 bool is_to_root(const Problem& problem) { return problem.operation == Operation::gather; }

@@ -25,8 +25,10 @@ struct ChunkTag {
 class Parcel {
  public:
   Parcel() = default;
+  /// Owns the receipt `id` of `p2p` from here on.
   Parcel(PointToPoint* p2p, uint64_t id, std::span<const std::byte> bytes) : p2p_(p2p), id_(id), bytes_(bytes) {}
   Parcel(Parcel&& other) noexcept { *this = std::move(other); }
+  // Swapped: what this one had is given back when the other one ends.
   Parcel& operator=(Parcel&& other) noexcept {
     std::swap(p2p_, other.p2p_);
     std::swap(id_, other.id_);
@@ -67,6 +69,7 @@ class PointToPoint {
   /// Copies that much to the beginning of the slot, for a peer to read.
   virtual void fill(Slot slot, const std::byte* from, uint32_t length_bytes) = 0;
   /// Sends it; the slot is not the caller's any more.
+  /// `via`: ranks of the group; only read until it returns.
   virtual void send(Slot slot, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
                     const ChunkTag& tag) = 0;
   /// take_slot(), fill() and send() in one, of bytes that lie elsewhere: what short calls mostly do. False: there is no
@@ -86,6 +89,7 @@ class PointToPoint {
   /// Gives back a slot that is not needed after all.
   virtual void cancel(Slot slot) = 0;
   /// Tells `peer` that of a transfer of its to us so many chunks have been used.
+  /// `tag.chunk`: how many. It need not arrive in order; it arrives once.
   virtual void tell_used(uint32_t peer, const ChunkTag& tag) = 0;
 
  protected:

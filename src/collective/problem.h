@@ -48,6 +48,7 @@ struct Problem {
 
 /// What the executor can do.
 struct Limits {
+  /// What a large slot of the engine holds (engine::kLargePayloadBytes).
   uint32_t most_chunk_bytes = 65536;
 };
 

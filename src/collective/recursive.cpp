@@ -11,6 +11,7 @@ namespace ringbolt::collective {
 namespace {
 
 /// The ranks that exchange, and the one beyond them that this one adds up for.
+/// `assignment` must stay until build() has returned.
 class Exchange {
  public:
   Exchange(const Assignment& assignment, uint32_t n_levels)

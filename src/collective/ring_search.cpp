@@ -6,6 +6,7 @@ namespace ringbolt::collective {
 namespace {
 
 constexpr uint32_t kMostNodes = 64;
+// Bounds the time: Warnsdorff's order finds no way out of every corner.
 constexpr uint32_t kMostTries = 20'000;
 
 class Search {

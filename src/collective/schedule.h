@@ -78,6 +78,7 @@ struct Step {
 
 /// What one rank does. Steps that can go on at the same moment go in the order of the list.
 struct Program {
+  /// Made by the execution; what it holds at first is undefined.
   uint64_t scratch_bytes = 0;
   std::vector<Step> steps;
   friend bool operator==(const Program&, const Program&) = default;

@@ -113,7 +113,9 @@ void ShortExecution::find_readers() {
   arrived_ |= bit(end->index);
   waiting_transfers_ |= bit(end->index);
   Waiting& waiting = waiting_[end->index];
+  // The bytes lie in the engine's memory, good until on_chunk() returns, or settle() has said where they are then.
   waiting = {parcel, bytes};
+  // Not ready, or no slot: advance() does it later.
   if (!is_ready(end->step) || !fire(end->step)) {
     const PointToPoint::Place place = p2p_->settle(parcel, bytes);
     waiting = {place.parcel, place.bytes};
@@ -142,6 +144,7 @@ bool ShortExecution::fire(uint32_t i) {
     std::byte* const local = step.has_local ? address(step.local_buffer, step.local_offset) : nullptr;
     put_chunk(*p2p_, step, operands_, {sources_.data(), step.sources.size()}, local, slots_, length, {call_, 0, 0});
   }
+  // Before the parcels are released: nothing reads them any more.
   pending_ &= ~bit(i);
   waiting_transfers_ &= ~awaited.transfers;
   for (uint64_t used = awaited.transfers; used != 0; used &= used - 1) {

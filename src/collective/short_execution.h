@@ -19,6 +19,8 @@ namespace ringbolt::collective {
 /// numbers and words of credit, which such a program has no use for. What a step waits for is two words of bits. It
 /// knows no errors either: whatever it does not await, it leaves to an Execution, which goes on where this one stands.
 /// Not thread-safe: used under the lock of its PointToPoint.
+/// Owns its scratch memory and the parcels that wait (without Parcel, whose destructor costs). Neither locks nor
+/// allocates once it is made.
 class ShortExecution {
  public:
   static constexpr uint32_t kMostSteps = 64;      ///< a bit each
@@ -39,8 +41,10 @@ class ShortExecution {
   /// been done with it.
   [[nodiscard]] bool arrive(uint32_t peer, const ChunkTag& tag, uint64_t parcel, std::span<const std::byte> bytes);
   bool is_done() const { return pending_ == 0; }
+  /// Good as long as this.
   const std::shared_ptr<const CompiledProgram>& program() const { return program_; }
   /// Another execution of the same program goes on: with what is done, and with what has come. This one has ended.
+  /// The caller lets `to` advance.
   void hand_over(Execution& to);
 
  private:

@@ -33,6 +33,7 @@ inline constexpr uint32_t kChunksPerTransfer = 8;
 /// they should. (Not from which offset: that is check().) Says what is wrong, or that it never ends.
 ///
 /// Takes less than a microsecond for a message. Pure. Thread-safe.
+/// The schedule must be one that check_structure() passes: transfers are matched and cables are there.
 tl::expected<Simulated, std::string> simulate(const Schedule& schedule, const Problem& problem,
                                               const Topology& topology);
 

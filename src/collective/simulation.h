@@ -16,6 +16,7 @@
 namespace ringbolt::collective {
 
 /// One run of simulate(): what each step, transfer and link has done so far. Used once.
+/// `schedule`, `problem` and `topology` must outlive it. Not thread-safe.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, const Problem& problem, const Topology& topology);

@@ -15,6 +15,7 @@ class SimulationClock {
  public:
   struct Event {
     double time_us = 0;
+    // in which events were foreseen: it decides between those of the same time, so that runs are the same everywhere
     uint64_t order = 0;
     enum class Kind : uint8_t {
       link_free,   ///< index: of the link

@@ -11,6 +11,7 @@ namespace {
 /// How the sums of an all_reduce reach all.
 enum class SumsGo : uint8_t { nowhere, straight, by_trees };
 
+/// One program each; `assignment` must stay.
 class SplitBuilder {
  public:
   explicit SplitBuilder(const Assignment& assignment)

@@ -10,6 +10,7 @@ namespace ringbolt::collective {
 
 // Ends of steps, in one line each. Pure, thread-safe.
 
+/// See Source, whose members these are.
 inline Source from_local(Buffer buffer, uint64_t offset, uint32_t after = kNoStep, bool after_all = false) {
   Source source;
   source.buffer = buffer;

@@ -21,6 +21,7 @@ struct Origin {
 /// sum of a thousand takes no more than one of two. A value. Not thread-safe.
 class Origins {
  public:
+  /// A list of each rank for each symbol grows with the square of the ranks.
   static constexpr uint32_t kMostListed = 32;
 
   Origins() = default;
@@ -61,6 +62,7 @@ struct Symbol {
 using Symbols = std::vector<Symbol>;
 
 /// The part of a symbol from `skip` on, `bytes` long.
+/// Asserts that it is one.
 Symbol part_of(const Symbol& symbol, uint64_t skip, uint64_t bytes);
 
 /// The sum of equally long rows, in their order. Nothing if one of several is finished already. Pure.

@@ -21,6 +21,7 @@ constexpr uint32_t kMostFinelyScaledNodes = 64;
 constexpr double kMostWorkUndirected = 6e10;  // see undirected_work()
 // Trees from one root: a tenth of a microsecond for each cable, node and pair of trees, on meshes, tori and hypercubes.
 constexpr double kMostWorkFromOne = 2e7;
+// n - 1 trees of n - 1 arcs: 65025 arcs at most.
 constexpr uint32_t kMostMeshNodes = 256;
 
 /// Whether every two nodes share a cable, all of the same rate.

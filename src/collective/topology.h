@@ -29,6 +29,7 @@ class Topology {
   uint32_t n_ranks() const { return graph_.n_nodes; }
   const fabric::Graph& graph() const { return graph_; }  ///< rails merged, sorted
   const CostModel& model() const { return model_; }
+  /// References that this gives out are good as long as it, and what they show does not change.
   const std::vector<std::vector<uint32_t>>& neighbours() const { return neighbours_; }  ///< ascending
   /// Directions between neighbours are numbered from 0; kNoLink if the two are none.
   uint32_t link(uint32_t from, uint32_t to) const;
@@ -40,6 +41,7 @@ class Topology {
   /// Of the slowest pair of neighbours, in bytes/us; of a single rank, that of capacity 1.
   double least_rate() const { return least_rate_; }
 
+  /// Ranks are below n_ranks() in all functions here.
   uint32_t hops(uint32_t from, uint32_t to) const;
   uint32_t diameter() const;
   /// How many shortest paths there are; kManyPaths if there are as many or more.
@@ -103,6 +105,7 @@ class Topology {
   std::vector<uint32_t> first_links_;  // of every rank
   std::vector<double> rates_;          // by link
   double least_rate_ = 0;
+  // What const functions compute once; each part under a std::once_flag of its own.
   std::unique_ptr<Lazy> lazy_;
 };
 

@@ -15,6 +15,8 @@ namespace ringbolt::collective {
 inline constexpr uint32_t kMostBalancedNodes = 64;
 
 /// What is computed once, when it is asked for.
+/// Each member is written under its flag alone (std::call_once), and read behind it: so no lock is needed. What
+/// computes one may ask for others, but never for itself by a detour, which would hang.
 struct Topology::Lazy {
   /// By destination, as hops and counts of paths are symmetric to no one.
   struct ToOne {

@@ -9,6 +9,7 @@
 namespace ringbolt::collective {
 namespace {
 
+// Of one pair, which on a torus may have thousands.
 constexpr uint32_t kMostPathsTried = 16;
 
 }  // namespace
@@ -25,6 +26,7 @@ const std::vector<uint32_t>& Topology::hops_to(uint32_t to) const {
     for (const uint32_t node : order) {
       for (const uint32_t next : neighbours_[node]) {
         if (one.hops[next] + 1 == one.hops[node]) {
+          // Cut each time, so that the sum of two never wraps.
           one.n_paths[node] = std::min(kManyPaths, one.n_paths[node] + one.n_paths[next]);
         }
       }

@@ -71,6 +71,7 @@ void give_chunk_sizes(const Problem& problem, const Topology& topology, const Li
   const uint32_t most = chunk_for(problem, topology, limits, trees[heaviest], rate);
   for (size_t index = 0; index < trees.size(); ++index) {
     const auto n_elements = static_cast<uint32_t>(most / problem.element_bytes * weights[index] / weights[heaviest]);
+    // Never 0: a step of some bytes needs a chunk.
     trees[index].chunk_bytes = std::max(n_elements, 1u) * problem.element_bytes;
   }
 }

@@ -15,6 +15,7 @@ std::vector<TreePart> single_trees(const Problem& problem, const Topology& topol
 /// fabric/bounds.h for long vectors. The problem must be one that fits_trees().
 std::vector<TreePart> packed_trees(const Problem& problem, const Topology& topology, const Limits& limits);
 /// The packing behind it.
+/// Of the topology, and as long good.
 const fabric::Packing& packing_for(const Problem& problem, const Topology& topology);
 bool fits_trees(const Problem& problem, const Topology& topology);
 

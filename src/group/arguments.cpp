@@ -16,15 +16,18 @@ struct Extent {
 };
 
 static_assert(kMostBytes == uint64_t{1} << 47);
+/// x86-64 and ARM64 programs have 2^47 or 2^48 bytes of addresses with tables of four levels.
 constexpr const char* kTooLarge = "more than 2^47 bytes: look at the count";
 
 /// Of all shares; more than kMostBytes if it is more than can be told.
+/// In bytes. Saturates instead of wrapping: counts come from the program.
 uint64_t total_of(const PlanKey& what) {
   if (what.n_equal_shares > 0) {
     return what.equal_share_bytes > kMostBytes / what.n_equal_shares ? kMostBytes + 1
                                                                      : what.n_equal_shares * what.equal_share_bytes;
   }
   uint64_t total = 0;
+  // Cut before it is added, so that a sum of two can't wrap.
   for (const uint64_t share : what.problem.shares) {
     total += std::min(share, kMostBytes + 1);
     if (total > kMostBytes) {

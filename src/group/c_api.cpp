@@ -29,10 +29,12 @@ constexpr const char* kNoWords = "a group without ranks\n";
 
 extern "C" {
 
+// Of the calling thread; good until its next call that fails.
 RINGBOLT_PUBLIC const char* ringbolt_error(void) { return last_error().c_str(); }
 
 RINGBOLT_PUBLIC uint32_t ringbolt_version(void) { return RINGBOLT_VERSION; }
 
+// NULL is allowed, as free(3) has it. Blocks for a moment if this is the last handle of the mesh (Mesh::~Mesh()).
 RINGBOLT_PUBLIC void ringbolt_leave(ringbolt_group* group) { delete group; }
 RINGBOLT_PUBLIC uint32_t ringbolt_rank(const ringbolt_group* group) {
   return group == nullptr ? 0 : group->group.rank();
@@ -165,6 +167,7 @@ RINGBOLT_PUBLIC size_t ringbolt_explain(const ringbolt_group* group, const char*
 
 RINGBOLT_PUBLIC int ringbolt_relays(const ringbolt_group* group, uint32_t peer, uint32_t* relays, size_t most,
                                     size_t* n) {
+  // Outputs are written on success only; *n is how many there are, also if that is more than `most`.
   if (group == nullptr || n == nullptr || (relays == nullptr && most > 0)) {
     return refuse(EINVAL, group == nullptr ? kNoGroup : "there is no place for the relays");
   }

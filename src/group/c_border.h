@@ -13,16 +13,19 @@
 
 // What the files of the C border share.
 
+/// Owned by the program from the call that made it to ringbolt_leave().
 struct ringbolt_group {
   ringbolt::group::Group group;
 };
 
+/// Owned by the program until ringbolt_wait(), which gives it back.
 struct ringbolt_request {
   ringbolt::group::Request request;
 };
 
 namespace ringbolt::c_border {
 
+/// 0 or an errno. The words stay for the calling thread: ringbolt_error().
 inline int answer(Status status) {
   if (!status.is_ok()) [[unlikely]] {
     last_error() = std::move(status.text);
@@ -31,6 +34,7 @@ inline int answer(Status status) {
 }
 
 /// What a call that may throw answers; see base/c_border.h.
+/// Nothing is thrown through the border: `call` has written no output if it throws.
 template <class Call>
 int guarded(Call&& call) {
   return guarded_with_words([&] {
@@ -43,6 +47,7 @@ int guarded(Call&& call) {
 }
 
 /// A number that there is no value for stays one: no bits are cut off.
+/// Cut to a byte, 256 would be 0, which is a type.
 inline Type of(ringbolt_type type) { return static_cast<Type>(std::min<unsigned>(type, UINT8_MAX)); }
 inline Reduction of(ringbolt_reduction reduction) {
   return static_cast<Reduction>(std::min<unsigned>(reduction, UINT8_MAX));
@@ -53,6 +58,7 @@ inline std::span<const size_t> per_rank(const group::Group& group, const size_t*
   return {counts, counts == nullptr ? 0 : group.size()};
 }
 
+/// 0: the group's own timeout.
 inline CallOptions within(uint64_t timeout_ms) {
   CallOptions options;
   options.timeout_ms = timeout_ms;

@@ -31,11 +31,13 @@ static_assert(offsetof(ringbolt_call, flags) == 96 && offsetof(ringbolt_call, re
 static_assert(sizeof(ringbolt_call) == 104 && alignof(ringbolt_call) == 8);
 
 /// Of the first version that had it: no program has a smaller one.
+/// In bytes.
 constexpr size_t kFirstSize = 104;
 
 /// Null if `call` can't be understood; else as this version knows it, in `room` if it is another version's. As the
 /// kernel's clone3(2) and openat2(2) do it: what an old program does not know is 0, and of what we don't know all must
 /// be 0.
+/// What is returned lives as long as `call` and `room`. The words of a refusal are in last_error().
 const ringbolt_call* understood(const ringbolt_call* call, ringbolt_call& room) {
   if (call == nullptr || call->struct_size < kFirstSize) {
     refuse(EINVAL, call == nullptr ? "the call is NULL" : "struct_size must be sizeof(ringbolt_call)");
@@ -44,6 +46,7 @@ const ringbolt_call* understood(const ringbolt_call* call, ringbolt_call& room) 
   const ringbolt_call* known = call;
   if (call->struct_size != sizeof(ringbolt_call)) [[unlikely]] {
     const auto* bytes = reinterpret_cast<const unsigned char*>(call);
+    // The caller vouches that so many bytes are there, as with any pointer.
     for (size_t i = sizeof room; i < call->struct_size; ++i) {
       if (bytes[i] != 0) {
         refuse(EINVAL,
@@ -62,6 +65,7 @@ const ringbolt_call* understood(const ringbolt_call* call, ringbolt_call& room) 
   return known;
 }
 
+/// The algorithm's name is copied: the program may free it when the call returns.
 CallOptions options_of(const ringbolt_call& call) {
   return {call.timeout_ms, (call.flags & RINGBOLT_ANY_ORDER) == 0, call.algorithm == nullptr ? "" : call.algorithm};
 }

@@ -7,6 +7,7 @@
 #include "group/c_border.h"
 #include "group/join_options.h"
 
+/// Owned by the program until ringbolt_options_destroy(). One thread at a time.
 struct ringbolt_options {
   ringbolt::group::JoinOptions options;
 };
@@ -31,6 +32,7 @@ int with(ringbolt_options* options, Say&& say) {
 }
 
 /// An empty value leaves it to the environment again.
+/// Values are judged when the program joins, by whoever reads the variable of that name.
 int say(ringbolt_options* options, const char* name, const std::string& value) {
   return with(options, [&](JoinOptions& of) {
     if (value.empty()) {
@@ -65,6 +67,7 @@ RINGBOLT_PUBLIC int ringbolt_options_set_environment(ringbolt_options* options, 
     for (const char* const* at = variables; at != nullptr && *at != nullptr; ++at) {
       const std::string_view variable = *at;
       const size_t equals = variable.find('=');
+      // All or nothing: the options are as they were.
       if (equals == 0 || equals == std::string_view::npos) {
         return refuse(EINVAL, (std::string(variable) + " is no NAME=VALUE").c_str());
       }
@@ -81,6 +84,7 @@ RINGBOLT_PUBLIC int ringbolt_options_set_environment(ringbolt_options* options, 
 
 RINGBOLT_PUBLIC int ringbolt_options_set_rank(ringbolt_options* options, uint32_t rank, uint32_t size) {
   return guarded([&] {
+    // A size of 0 leaves both to the environment.
     const int code = say(options, "RINGBOLT_RANK", size == 0 ? "" : std::to_string(rank));
     return code != 0 ? code : say(options, "RINGBOLT_WORLD_SIZE", size == 0 ? "" : std::to_string(size));
   });

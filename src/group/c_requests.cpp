@@ -100,6 +100,7 @@ RINGBOLT_PUBLIC int ringbolt_recv_start(ringbolt_group* group, void* data, size_
   return begin(group, request, [&](auto& g) { return g.recv_async(data, count, of(type), peer, within(timeout_ms)); });
 }
 
+// The request is gone whatever the answer is: a second wait would use freed memory.
 RINGBOLT_PUBLIC int ringbolt_wait(ringbolt_request* request) {
   if (request == nullptr) {
     return refuse(EINVAL, "the request is NULL");
@@ -110,10 +111,12 @@ RINGBOLT_PUBLIC int ringbolt_wait(ringbolt_request* request) {
 }
 
 RINGBOLT_PUBLIC int ringbolt_wait_for(ringbolt_request* request, uint64_t timeout_ms) {
+  // No call is over at once: loops that wait for it end.
   if (request == nullptr) {
     return 1;
   }
   int has_ended = 0;
+  // Nothing can be answered but yes or no; if it threw, it has not ended as far as is known.
   (void)guarded([&] {
     has_ended = request->request.wait_for(timeout_ms) ? 1 : 0;
     return 0;

@@ -102,6 +102,7 @@ void Call::renew(const CallId& id) {
   is_disputed = false;
   is_held_ = true;
   status_ = {};
+  // Relaxed: nobody but its caller has it, who holds the lock.
   is_done_.store(false, std::memory_order_relaxed);
 }
 
@@ -135,11 +136,14 @@ void Call::finish(Status status) {
   if (is_done()) {
     return;
   }
+  // Chunks that it holds go back to the engine. A held one has none: those that came early are with the communicator.
   if (!is_held_) {
     execution_->drop();
   }
+  // Before is_done_: whoever sees that without the lock reads this.
   status_ = std::move(status);
   is_done_.store(true, std::memory_order_release);
+  // A caller who waits polls by itself; the descriptor is for those who don't.
   if (!is_waited) {
     communicator_.tell_progress();
   }
@@ -178,6 +182,7 @@ void Call::send(Slot slot, uint32_t length_bytes, uint32_t peer, std::span<const
                 const collective::ChunkTag& tag) {
   engine::Address to = chunk_address(peer, tag);
   std::array<uint32_t, engine::kMostVia> ranks;
+  // A longer way than a header has room for is left to the engine, which knows one of its own.
   if (!via.empty() && via.size() <= ranks.size()) {
     for (size_t i = 0; i < via.size(); ++i) {
       ranks[i] = communicator_.member(via[i]);

@@ -21,6 +21,7 @@ class Communicator;
 enum class Phase : uint8_t { only, counting, counted };
 
 /// Numbers of calls: collectives of a group have one sequence, messages one for each pair of ranks and direction.
+/// All wrap at 2^32 and are compared by the sign of their difference (engine::is_before()).
 struct CallId {
   bool is_message = false;
   uint32_t source = 0;  ///< of a message: ranks of the group
@@ -52,6 +53,7 @@ struct CallShape {
   collective::Reduction reduction = collective::Reduction::sum;
   bool is_reduction = false;
   uint32_t root = 0;
+  // Together; of a message its length.
   uint64_t bytes = 0;          ///< of all shares
   uint32_t shares_crc = 0;     ///< of all shares, one by one
   uint32_t algorithm_crc = 0;  ///< of the algorithm's name
@@ -59,12 +61,14 @@ struct CallShape {
   bool needs_rank_order = false;
 
   /// Its two highest bits are the phase, by which the two collectives of one number are told apart.
+  /// Two calls that differ have the same one by chance in 2^30.
   uint32_t signature() const;
   /// "all_reduce of 10 float32 (sum)".
   std::string text() const;
 };
 
 constexpr uint32_t kPhaseShift = 30;
+/// Two bits of the hash give way to the phase: any two of a good hash would do.
 constexpr uint32_t signature_of(Phase phase, uint32_t hash) {
   return static_cast<uint32_t>(phase) << kPhaseShift | hash >> (32 - kPhaseShift);
 }
@@ -72,13 +76,17 @@ constexpr Phase phase_of(uint32_t signature) { return static_cast<Phase>(signatu
 
 /// A call under way: an execution, and its way through the engine. Used under the mesh's lock, except is_done() and,
 /// once that is true, status().
+/// Its communicator must outlive it, but for is_done() and status(). Shared by the communicator's list and by
+/// requests, either of which may be the last to hold it.
 class Call final : public collective::PointToPoint {
  public:
   /// `signature`: of the shape.
+  /// `deadline_ns`: base::now_ns(); UINT64_MAX: none of its own. Held until let_go().
   Call(Communicator& communicator, const CallId& id, const CallShape& shape, uint32_t signature, uint64_t deadline_ns);
   ~Call() override;
 
   /// Makes a call that has ended another one, of the same shape.
+  /// Nobody else may hold it or look at it at that time.
   void renew(const CallId& id);
   /// The same for one that has only carried a short call's chunks.
   void renumber(uint32_t number) {
@@ -93,6 +101,7 @@ class Call final : public collective::PointToPoint {
   void set_deadline(uint64_t deadline_ns) { deadline_ns_ = deadline_ns; }
 
   /// Gives it its work, which it begins when it is let go.
+  /// The operands' memory is the program's until the call is done, and stays as it is.
   void prepare(std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
   void let_go();
   /// Goes on with what another execution has begun, whose chunks this call carries.
@@ -106,16 +115,21 @@ class Call final : public collective::PointToPoint {
     shape_ = shape;
     signature_ = signature;
   }
+  /// Only if is_prepared(). Good until take_execution().
   collective::Execution& execution() { return *execution_; }
   /// Does what can be done; ends the call when it is all.
   void advance();
 
   /// There is more to do at once than one advance() does.
   bool wants_turn() const { return !is_held_ && !is_done() && execution_->wants_turn(); }
+  /// By any thread. Pairs with the release in finish(): status, and the data that the call has brought, are there.
   bool is_done() const { return is_done_.load(std::memory_order_acquire); }
+  /// Does not change once the call is done, until renew().
   const Status& status() const { return status_; }
   /// Ends it, once; gives back what it holds.
+  /// The first one counts; later ones do nothing.
   void finish(Status status);
+  /// Only of a call that is done: then nothing looks at its execution any more.
   std::unique_ptr<collective::Execution> take_execution() { return std::move(execution_); }
 
   /// A rank has called something else: it has been told what this rank has called.
@@ -128,6 +142,7 @@ class Call final : public collective::PointToPoint {
   std::shared_ptr<void> memory = {};
 
   // collective::PointToPoint
+  /// Nothing: the engine has no memory just now; it is asked for again with the next turn.
   std::optional<Slot> take_slot(uint32_t length_bytes) override;
   void send(Slot slot, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
             const collective::ChunkTag& tag) override;
@@ -154,6 +169,7 @@ class Call final : public collective::PointToPoint {
   collective::Operands operands_;
   bool is_held_ = true;
   bool follows_ended_ = false;
+  // Written under the lock, read without it by Request::is_done().
   std::atomic<bool> is_done_ = false;
   Status status_;
 };

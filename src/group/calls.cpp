@@ -19,6 +19,7 @@ using collective::Operation;
 
 constexpr uint64_t kMillisecond = 1'000'000;
 /// Of fewer ranks schedules are made in milliseconds.
+/// From so many on, choosing a schedule may take longer than peers wait for a heartbeat.
 constexpr uint32_t kRanksToPlanAhead = 17;
 
 collective::Type of(Type type) { return static_cast<collective::Type>(type); }
@@ -86,6 +87,7 @@ ShortKey key_of(Operation operation, size_t count, Type type, Reduction reductio
 
 }  // namespace
 
+/// UINT64_MAX, never, where the sum would wrap.
 uint64_t Group::State::deadline_ns(const CallOptions& call, uint64_t now_ns) const {
   const uint64_t timeout_ms = call.timeout_ms > 0 ? call.timeout_ms : options.timeout_ms;
   return timeout_ms < (UINT64_MAX - now_ns) / kMillisecond ? now_ns + timeout_ms * kMillisecond : UINT64_MAX;
@@ -113,6 +115,7 @@ Request Group::State::request() const {
 }
 
 Request Group::State::refuse(Status status) {
+  // The number is taken under the lock, as it would be by a call that makes sense: ranks count alike.
   Request refused = request();
   if (communicator != nullptr) {
     const base::LockGuard guard(groups->lock());
@@ -133,10 +136,12 @@ bool Group::State::plan_ahead(const Asked& asked) const {
       return false;
     }
   }
+  // Without the lock: the topology keeps what it finds out in a thread-safe way (collective/topology_lazy.h).
   (void)collective::choose(asked.what.whole_problem(), within->topology(), {});  // what it has found out stays
   return true;
 }
 
+/// Does not block, but for the lock and for plan_ahead(). The deadline counts from here.
 Request Group::State::begin(Asked asked, const CallOptions& call) {
   if (Status refused = check(asked, call); !refused.is_ok()) {
     return refuse(std::move(refused));
@@ -179,6 +184,7 @@ Request Group::State::begin(Asked asked, const CallOptions& call) {
       slot = engine->set_slot_aside();
     }
   }
+  // `within` still holds the mesh, and so the slab that this writes to.
   if (!slot.empty()) {
     engine->own(slot);
   }
@@ -243,6 +249,7 @@ Status Group::State::run(Asked asked, const CallOptions& call, const ShortKey& k
   return status;
 }
 
+/// A peer that there is not gets no number: no rank could count alike. All else that is wrong does.
 Request Group::State::begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer,
                                     const CallOptions& call) {
   Request begun = request();

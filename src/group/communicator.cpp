@@ -30,6 +30,7 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
+/// Ranks that know other cables make other schedules: by this number their calls don't match, and say so.
 uint32_t crc_of(const fabric::Graph& graph, uint16_t origin) {
   std::vector<int64_t> words = {graph.n_nodes, origin};
   for (const fabric::Cable& cable : graph.cables) {
@@ -39,6 +40,7 @@ uint32_t crc_of(const fabric::Graph& graph, uint16_t origin) {
 }
 
 /// So much may be kept twice, so that a call sends before those before it are tidied away.
+/// In bytes, of a call's own memory for partial results.
 constexpr uint64_t kLittleScratchBytes = 64 * 1024;
 
 }  // namespace
@@ -64,11 +66,13 @@ Communicator::Communicator(engine::Engine* engine, uint16_t id, std::vector<uint
 
 Communicator::~Communicator() {
   if (engine_ != nullptr) {
+    // The engine has a pointer to this while a short call is under way.
     engine_->await_no_more(*this);
   }
   for (const auto& call : active_) {
     call->finish({ECANCELED, "the group has been destroyed"});
   }
+  // Settled receipts hold memory of the engine until they are released.
   for (const Early& early : early_.take_all()) {
     engine_->release(early.receipt.id);
   }
@@ -79,6 +83,7 @@ uint32_t Communicator::find_member(uint32_t world_rank) const {
   return found == members_.end() ? kNoRank : static_cast<uint32_t>(found - members_.begin());
 }
 
+/// A call that is done already and takes no number.
 std::shared_ptr<Call> Communicator::refuse(Status status) {
   auto call = std::make_shared<Call>(*this, CallId{}, CallShape{}, 0, 0);
   call->finish(std::move(status));
@@ -99,6 +104,7 @@ std::shared_ptr<Call> Communicator::refuse_numbered(const CallId& id, const Stat
 
 void Communicator::refuse_collective(const Status& status) { refuse_numbered({false, 0, 0, next_call_++}, status); }
 
+/// Good until the next plans_.find(). Null: `refused` says why.
 PlanCache::Plan* Communicator::plan_of(const Asked& asked, Status& refused) {
   if (!broken_.is_ok()) {
     refused = broken_;
@@ -113,6 +119,7 @@ PlanCache::Plan* Communicator::plan_of(const Asked& asked, Status& refused) {
   if (plan->program->scratch_bytes() > kLittleScratchBytes) {
     retire_done();  // its execution's memory serves this call; small ones are retired when this call has sent
   }
+  // One plan may serve several types and reductions; the signature is made anew where they change.
   if (plan->signature == 0 || plan->shape.type != asked.type || plan->shape.reduction != asked.reduction ||
       plan->shape.phase != asked.phase) {
     plan->shape = shape_of(asked);
@@ -126,6 +133,7 @@ std::shared_ptr<Call> Communicator::begin(const Asked& asked, uint64_t deadline_
   return begin_numbered({false, 0, 0, next_call_++}, asked, deadline_ns);
 }
 
+/// The number is taken whatever happens, as the other ranks count it.
 std::shared_ptr<Call> Communicator::begin_numbered(const CallId& id, const Asked& asked, uint64_t deadline_ns) {
   Status refused;
   PlanCache::Plan* const plan = plan_of(asked, refused);
@@ -336,11 +344,13 @@ void Communicator::retire_done() {
       forget_early(call->id());
     }
     if (!call->status().is_ok() && !call->id().is_message) {
+      // Bounded: for an older one a peer is at worst told again what it has been told (on_word()).
       failed_.push_back(call->id().number);
       if (failed_.size() > kMostAhead) {
         failed_.pop_front();
       }
     }
+    // Its memory serves the next call of its plan.
     if (auto execution = call->take_execution()) {
       plans_.give_back(std::move(execution));
     }
@@ -366,6 +376,7 @@ Status Communicator::timed_out(const Call& call) const {
   if (!call.is_prepared()) {
     return call.id().is_message ? timed_out_to_self(call) : timed_out_uneven(call);
   }
+  // Only asked, for words.
   auto& execution = const_cast<Call&>(call).execution();
   if (const uint32_t behind = rank_behind(call.id()); call.is_held() && behind != kNoRank) {
     return {ETIMEDOUT, fmt::format("{}: the deadline has passed, and rank {} is {} calls behind this one, {}",
@@ -400,6 +411,7 @@ void Communicator::break_off(const Status& status) {
   tell_progress();
 }
 
+/// Owned by this: the program must not close it.
 int Communicator::progress_fd() {
   if (!progress_.is_open()) {
     // Readable at first: calls may have ended before anybody asked.

@@ -40,6 +40,8 @@ struct Asked {
 Asked counting_of(uint32_t n_ranks);
 
 /// The ranks of one group, as this rank sees them, and the calls of the group. Used under the mesh's lock.
+/// Calls and executions that it makes are its own or shared with requests; the engine outlives it, graph and model
+/// are copied. Nothing here blocks.
 class Communicator final : private engine::Awaiting {
  public:
   /// `members`: ranks of the mesh, by rank of the group; `graph`: the cables between them, connected. `engine` is null
@@ -51,11 +53,14 @@ class Communicator final : private engine::Awaiting {
                uint16_t origin = 0);
   ~Communicator();
 
+  /// Not in a mesh of one rank: calls of one rank send nothing.
   engine::Engine& engine() { return *engine_; }
   uint16_t id() const { return id_; }
   uint32_t rank() const { return rank_; }
   uint32_t n_ranks() const { return static_cast<uint32_t>(members_.size()); }
+  /// `rank`: below n_ranks(). The rank of the mesh.
   uint32_t member(uint32_t rank) const { return members_[rank]; }
+  /// This and the other references are good as long as this, and what they show does not change.
   const std::vector<uint32_t>& members() const { return members_; }
   /// The rank in this group of a rank of the mesh; kNoRank if it is no member.
   static constexpr uint32_t kNoRank = UINT32_MAX;
@@ -66,9 +71,11 @@ class Communicator final : private engine::Awaiting {
   bool has(uint32_t world_rank) const { return rank_of(world_rank) != kNoRank; }
   const collective::Topology& topology() const { return topology_; }
   /// [fabric cable]: left out of its schedules.
+  /// May be shorter than there are cables, or empty: those beyond its end are not left out.
   const std::vector<bool>& avoided() const { return avoided_; }
 
   /// Begins a collective. What makes no sense, or comes after a failure, is done at once, with a status that says so.
+  /// `asked` has been found to be in order (arguments.h). Throws std::bad_alloc.
   std::shared_ptr<Call> begin(const Asked& asked, uint64_t deadline_ns);
   /// An all_to_all with so many elements to each rank and from each: its shares are asked of all ranks first, by a
   /// collective of the same number.
@@ -79,6 +86,7 @@ class Communicator final : private engine::Awaiting {
   void refuse_collective(const Status& status);
   /// The same for a caller who gives it its deadline, waits until it is done, and then says so with end_waited(): under
   /// the lock, but for the time in World::wait(). Null: see `refused`.
+  /// The pointer is good until end_waited().
   Call* begin_waited(const Asked& asked, Status& refused);
   void end_waited(Call& call) {
     call.is_waited = false;
@@ -95,6 +103,7 @@ class Communicator final : private engine::Awaiting {
   /// It is over; how, if it has failed.
   void end_short(ShortCall& call, Status& status);
   /// A chunk of that call, which begins when all before it have ended, says so to `peer`.
+  /// So that no word repeats it.
   void note_told(uint32_t peer, uint32_t number) { told_finished_[peer] = number; }
   /// Begins one end of a message.
   std::shared_ptr<Call> begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
@@ -105,6 +114,8 @@ class Communicator final : private engine::Awaiting {
   void refuse_message(bool is_send, uint32_t peer, const Status& status);
 
   /// What arrives for this group. `source`: of the mesh, a member.
+  /// The receipt is released, settled or held by an execution when this returns. Everything in the header is a peer's
+  /// word: what no call here has is dropped, or ends the call that it claims to be of.
   void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt);
   void on_word(const engine::ChunkHeader& header, const Word& word);
 
@@ -116,8 +127,10 @@ class Communicator final : private engine::Awaiting {
   /// Whether a call like that can begin at once; else its schedule is made first, which takes seconds for many ranks.
   bool knows(const Asked& asked) const { return plans_.knows(asked.what); }
   /// Fails a call here and tells the other ranks, if it is not done.
+  /// Never blocks: words wait in the engine.
   void fail(Call& call, const Status& status);
   /// Fails all calls, and all later ones.
+  /// For good: a communicator that is broken is only good for shrinking.
   void break_off(const Status& status);
   /// Likewise, on all ranks.
   void abort(const std::string& reason);
@@ -185,9 +198,12 @@ class Communicator final : private engine::Awaiting {
   void go_on_with_uneven();
   void begin_counted(Uneven& uneven);
   /// A rank may be so many calls ahead of another, or messages ahead of their receiver: what comes early is kept.
+  /// Part of the protocol: all ranks count by the same number.
   static constexpr uint32_t kMostAhead = EarlyChunks::kMostAhead;
+  /// A quarter of kMostAhead, so that mostly nobody has to wait for the word.
   static constexpr uint32_t kCallsPerWord = 16;
   static constexpr size_t kMostIdle = 8;
+  /// A peer that fails calls without end can't fill this rank's memory; a word that is dropped costs a deadline.
   static constexpr size_t kMostEarlyWords = 1024;
 
   void prepare(Call& call, std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
@@ -197,6 +213,7 @@ class Communicator final : private engine::Awaiting {
   void let_go(Call& call);
   void hear_finished(uint32_t peer, const engine::ChunkHeader& header);
   /// A chunk says it, too; as seldom as a word would.
+  /// `header.source` is a member.
   void hear_ended_before(const engine::ChunkHeader& header) {
     if (!header.ended_before || header.group != id_) {
       return;
@@ -229,6 +246,7 @@ class Communicator final : private engine::Awaiting {
   Status timed_out_to_self(const Call& call) const;
   Status timed_out_uneven(const Call& call) const;
 
+  // not owned: the mesh's, which lives as long as this
   engine::Engine* engine_;
   uint16_t id_;
   std::vector<uint32_t> members_;
@@ -249,9 +267,11 @@ class Communicator final : private engine::Awaiting {
   std::vector<uint32_t> told_finished_;  // to each rank, by words and by chunks
   uint32_t n_retired_ = 0;               // since the last look at what to tell
   std::vector<uint32_t> received_;       // of tell_finished(), kept for its memory
+  // Begun and not retired: held, under way, or done and still waited for.
   std::vector<std::shared_ptr<Call>> active_;
   std::vector<std::shared_ptr<Call>> idle_;  // that have ended, for other calls
   ShortCalls short_calls_;
+  // Of short_calls_, which does not replace one that is in use.
   ShortCall* short_ = nullptr;  // under way, and not handed over: nothing is active then
   EarlyChunks early_;
   struct EarlyWord {

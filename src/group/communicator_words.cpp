@@ -16,8 +16,11 @@ constexpr uint16_t kToldByReceiver = 1;
 
 }  // namespace
 
+/// A word is a member's claim: it can end calls of this group, and nothing else. Words may come in another order than
+/// they were sent, and before chunks that were sent before them.
 void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) {
   if (word.kind == WordKind::aborted) {
+    // 0 would say that all went well.
     break_off({word.code == 0 ? EPROTO : word.code, word.text});
     return;
   }
@@ -44,6 +47,7 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
   if (call != nullptr) {
     hear_failure(*call, peer, word);
   } else if (!is_past(id)) {
+    // The first one counts: insert() leaves one that is there.
     if (early_words_.size() < kMostEarlyWords) {
       early_words_.insert({id, {peer, word}});
     }
@@ -57,6 +61,7 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
   }
 }
 
+/// Numbers only grow: an older word that comes late changes nothing.
 void Communicator::hear_finished(uint32_t peer, const engine::ChunkHeader& header) {
   uint32_t& known = (header.group & kMessageGroup) != 0 ? taken_by_[peer] : finished_[peer];
   if (engine::is_before(known, header.call)) {
@@ -99,6 +104,7 @@ bool Communicator::tell_finished() {
     if (peer == rank_) {
       continue;
     }
+    // Unsigned, so right across the wrap.
     if (finished - told_finished_[peer] >= kCallsPerWord) {
       told_finished_[peer] = finished;
       tell_one(peer, {false, 0, 0, finished}, 0, {WordKind::finished, 0, {}});
@@ -111,6 +117,7 @@ bool Communicator::tell_finished() {
   return n_held_up == n_active;
 }
 
+/// What the schedule does not have is dropped without a word: the chunks themselves show what is wrong.
 void Communicator::hear_used(Call& call, const engine::ChunkHeader& header) {
   const uint32_t peer = rank_of(header.source);
   if (call.execution().hear_used(peer, {header.call, header.transfer, header.chunk}) == collective::Taken::ok) {
@@ -165,6 +172,7 @@ void Communicator::dispute_early(const CallId& id) {
 
 void Communicator::tell(const CallId& id, uint32_t signature, const Word& word) {
   for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
+    // A message is between two: others don't know its number.
     const bool is_concerned = !id.is_message || peer == id.source || peer == id.destination;
     if (is_concerned && peer != rank_) {
       tell_one(peer, id, signature, word);

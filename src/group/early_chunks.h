@@ -13,6 +13,7 @@
 namespace ringbolt::group {
 
 /// A chunk of a call that this rank has not begun.
+/// Whoever has it releases the receipt, which is settled.
 struct Early {
   engine::ChunkHeader header;
   engine::Receipt receipt;
@@ -20,6 +21,8 @@ struct Early {
 
 /// Chunks that have come before their calls, by call. A rank that is a little faster is always one collective ahead:
 /// those chunks are kept in a ring by their numbers, and allocate nothing once it has been round. Not thread-safe.
+/// Owns no memory of chunks, only the duty to have their receipts released: take_all() before it goes. How many there
+/// are is bounded by the senders, who are kMostAhead calls ahead at most and wait for windows in each.
 class EarlyChunks {
  public:
   /// Numbers of collectives that are apart by less than this never meet.
@@ -34,6 +37,7 @@ class EarlyChunks {
     return !place.chunks.empty() && place.number == number;
   }
 
+  /// Throws std::bad_alloc.
   void add(const CallId& id, const Early& chunk) {
     Place& place = ring_[id.number % kMostAhead];
     if (is_plain(id) && (place.chunks.empty() || place.number == id.number)) {

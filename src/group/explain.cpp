@@ -64,6 +64,7 @@ std::string Group::explain(const std::string& operation, size_t count, Type type
         "by {:.1f} us a hop and {:.0f} MB/s for a cable, {}\n", model.latency_us, model.bytes_per_us,
         n_links > 0 ? fmt::format("measured on {} link{} when the ranks met", n_links, n_links == 1 ? "" : "s")
                     : "which nobody has measured");
+    // Without the lock: nothing of a call is touched, and the topology is thread-safe.
     for (const collective::Choice& choice : collective::choose(problem, state_->communicator->topology(), {})) {
       text += fmt::format("{:<14} {:10.1f} us  {}\n", choice.name, choice.predicted_us, choice.why);
     }

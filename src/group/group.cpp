@@ -26,6 +26,7 @@ Group::Group(Group&&) noexcept = default;
 Group& Group::operator=(Group&&) noexcept = default;
 
 Group Group::join(const JoinOptions& options) {
+  // In CallOptions 0 stands for this one: it can't stand for something else itself.
   if (options.timeout_ms == 0) {
     throw JoinError("the timeout of calls is 0 ms: none could end within it; give milliseconds, such as 300000",
                     EINVAL);
@@ -39,6 +40,7 @@ Group Group::join(const JoinOptions& options) {
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
     members[rank] = rank;
   }
+  // The mesh's thread runs already, and chunks of faster ranks may be there.
   const base::LockGuard guard(state->groups->lock());
   state->communicator = state->groups->make_communicator(0, std::move(members), state->groups->rank(), {});
   return Group(std::move(state));
@@ -54,6 +56,7 @@ Group Group::rejoin() {
       state_->groups->break_off({ECANCELED, "the ranks meet anew"});
     }
     state_->communicator.reset();
+    // Other handles, such as requests, may hold the mesh still: then it leaves with the last of them.
     state_->groups.reset();  // leaves; a device may have no queue pairs to spare for both
   }
   return join(state_->options);
@@ -67,6 +70,7 @@ int Group::progress_fd() {
   return state_->communicator->progress_fd();
 }
 
+/// Does not wait for the others to hear of it.
 void Group::abort(const std::string& reason) {
   if (!state_->communicator) {
     return;
@@ -114,6 +118,7 @@ bool Request::wait_for(uint64_t timeout_ms) {
   constexpr uint64_t kMostMs = 1'000'000'000;  // what is longer is for ever, and its nanoseconds still fit
   if (!is_done()) {
     const uint64_t until_ns = base::now_ns() + std::min(timeout_ms, kMostMs) * 1'000'000;
+    // The call itself goes on after that.
     state_->groups->mesh().wait([&] { return state_->call->is_done() || base::now_ns() >= until_ns; });
   }
   return is_done();
@@ -124,6 +129,7 @@ void Request::cancel() {
     return;
   }
   const base::LockGuard guard(state_->groups->lock());
+  // It may have ended since it was looked at: then nothing happens.
   state_->communicator->fail(*state_->call, {ECANCELED, "the call has been cancelled"});
 }
 

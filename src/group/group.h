@@ -15,6 +15,7 @@
 // so that no type of the standard library crosses the shared object's border.
 namespace ringbolt::group {
 
+/// Owns a call until it is destroyed, which cancels it if it has not ended. One thread at a time.
 class Request {
  public:
   Request();
@@ -22,10 +23,13 @@ class Request {
   Request(Request&&) noexcept;
   Request& operator=(Request&&) noexcept;
 
+  /// Never blocks for others; in a mesh of one rank it takes the lock, and has the call go on.
   bool is_done() const;
+  /// Blocks until the call ends, at its own deadline at the latest. May be called again, with the same answer.
   Status wait();
   /// Whether it has ended, after so long at most.
   bool wait_for(uint64_t timeout_ms);
+  /// The other ranks hear of it, and their calls fail with ECANCELED. No effect on one that has ended.
   void cancel();
 
  private:
@@ -35,8 +39,12 @@ class Request {
 };
 
 /// Thread-safe. Throws JoinError and base::Error where the public class throws ringbolt::Error.
+/// Holds a share of its communicator and of the mesh; what it has split off holds its own. Buffers are the program's,
+/// which leaves them alone until the call has ended. Where a call has failed (ETIMEDOUT, ECONNRESET, EHOSTDOWN,
+/// ECANCELED, EPROTO or another errno) its output holds anything.
 class Group {
  public:
+  /// Blocks until all ranks are there, for the environment's time to join at most.
   static Group join(const JoinOptions& options);
   ~Group();
   Group(Group&&) noexcept;
@@ -97,7 +105,9 @@ class Group {
   friend class Request;
   struct State;
   explicit Group(std::unique_ptr<State> state);
+  /// `ranks`: of this group.
   Group made_of(std::vector<uint32_t> ranks, uint16_t number, std::vector<bool> avoided);
+  // null only when it was moved from
   std::unique_ptr<State> state_;
 };
 

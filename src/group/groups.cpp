@@ -47,8 +47,9 @@ bool Groups::are_joined(const std::vector<uint32_t>& ranks, const std::vector<bo
 }
 
 std::shared_ptr<Communicator> Groups::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self,
-                                                       std::vector<bool> avoided, uint16_t origin) {
+                                                        std::vector<bool> avoided, uint16_t origin) {
   if (!numbers_.may_make(id)) {
+    // Only of shrunk groups: numbers for a split are reserved.
     throw JoinError(
         fmt::format("group {} was made by another thread at the same time: shrink one group after the other", id));
   }
@@ -56,9 +57,11 @@ std::shared_ptr<Communicator> Groups::make_communicator(uint16_t id, std::vector
   std::shared_ptr<Communicator> made(
       new Communicator(mesh_.engine(), id, std::move(members), self, graph, mesh_.made().model, std::move(avoided),
                        origin),
+      // It keeps the mesh alive until the communicator is gone, and with it the lock that end() takes.
       [groups = shared_from_this()](Communicator* ended) { groups->end(ended); });
   communicators_[id] = made.get();
   numbers_.make(id);
+  // A rank that failed before there was a group would never be told of again.
   for (const auto& [failed, status] : mesh_.failed_ranks()) {
     if (made->has(failed)) {
       tell_failure(*made, status);  // the others may know nothing of it
@@ -66,6 +69,7 @@ std::shared_ptr<Communicator> Groups::make_communicator(uint16_t id, std::vector
     }
   }
   if (auto early = early_.find(id); early != early_.end()) {
+    // Taken out first: what follows may add to early_.
     const std::vector<Early> arrived = std::move(early->second);
     early_.erase(early);
     for (const Early& one : arrived) {
@@ -165,6 +169,7 @@ void Groups::on_word(const engine::ChunkHeader& header, std::span<const std::byt
   }
 }
 
+/// Format: the group's number, two bytes, little-endian, and a message of Shrinking.
 void Groups::on_message(uint32_t from, uint16_t kind, std::span<const std::byte> bytes) {
   if (kind == kShrinkingMessage && bytes.size() > 2) {
     const auto group = static_cast<uint16_t>(static_cast<uint16_t>(bytes[0]) | static_cast<uint16_t>(bytes[1]) << 8);
@@ -195,6 +200,7 @@ void Groups::tell_failure(const Communicator& communicator, const Status& status
   const std::vector<std::byte> word =
       emit(Word{WordKind::aborted, status.code, fmt::format("{} (as rank {} says)", status.text, communicator.rank())});
   for (const uint32_t member : communicator.members()) {
+    // A rank that is given up takes nothing.
     if (member != rank() && mesh_.failed_ranks().count(member) == 0) {
       engine::Address address;
       address.destination = member;
@@ -222,6 +228,7 @@ void Groups::see_to(Call& call) {
     mesh_.want_turn();
     return;
   }
+  // Ends, as each advance() of one rank's schedule does some of it and waits for no peer.
   while (call.wants_turn()) {  // nobody else is there
     call.advance();
   }

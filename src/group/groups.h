@@ -14,6 +14,8 @@
 namespace ringbolt::group {
 
 /// The groups of this rank, and how new ones are made of them: a client of the mesh. Thread-safe.
+/// Owns the mesh. Held by groups, requests and communicators' deleters: it leaves with the last of them, on whichever
+/// thread that is, which must not hold the lock.
 class Groups final : public mesh::Client, public std::enable_shared_from_this<Groups> {
  public:
   /// Joins a mesh: blocks until all ranks are there and connected. Throws JoinError and base::Error.
@@ -34,10 +36,12 @@ class Groups final : public mesh::Client, public std::enable_shared_from_this<Gr
   /// that are `avoided` ([fabric cable]; those beyond its end are not): these must be the same on all its ranks.
   /// `origin`: see Communicator. Ends, taking the lock, when nobody holds it; the mesh stays until then. Throws
   /// JoinError: there is a group of that number.
+  /// What has come early for it is given to it before this returns.
   std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self,
                                                   std::vector<bool> avoided, uint16_t origin = 0)
       RINGBOLT_REQUIRES(mesh_.lock);
   /// Whether cables that are not `avoided` join these ranks, through others, too.
+  /// `ranks`: at least one. Reads what does not change, so without the lock.
   bool are_joined(const std::vector<uint32_t>& ranks, const std::vector<bool>& avoided) const;
   /// The ranks that are left of a group, once its members have agreed who that is: a collective call of those. Takes
   /// the lock. Blocks until `deadline_ns` at most. Throws JoinError: the deadline has passed, or the others have gone
@@ -55,11 +59,13 @@ class Groups final : public mesh::Client, public std::enable_shared_from_this<Gr
   /// Keeps numbers for groups that all ranks are about to make: false if this rank has given one of them away. What
   /// comes for them is kept until make_communicator() or unreserve(), after which those that have not been made never
   /// are.
+  /// Whoever gets true says unreserve() later, made or not.
   bool reserve(std::span<const uint16_t> ids) RINGBOLT_REQUIRES(mesh_.lock) {
     return numbers_.reserve(ids, groups_under_way());
   }
   void unreserve(std::span<const uint16_t> ids) RINGBOLT_REQUIRES(mesh_.lock);
   /// Sees to it that a call goes on that wants a turn.
+  /// In a mesh of one rank it does all of the work at once; else it never blocks.
   void see_to(Call& call) RINGBOLT_REQUIRES(mesh_.lock);
 
   // mesh::Client
@@ -95,10 +101,12 @@ class Groups final : public mesh::Client, public std::enable_shared_from_this<Gr
 
   std::unique_ptr<mesh::Mesh> owned_;
   mesh::Mesh& mesh_;
+  // Not owned: each takes itself out when its last holder goes (end()).
   std::map<uint16_t, Communicator*> communicators_ RINGBOLT_GUARDED_BY(mesh_.lock);
   /// Of groups that this rank has not made yet.
   std::map<uint16_t, std::vector<Early>> early_ RINGBOLT_GUARDED_BY(mesh_.lock);
   GroupNumbers numbers_ RINGBOLT_GUARDED_BY(mesh_.lock);
+  // Never taken out: members may still ask for a vote when the group is gone here.
   std::map<uint16_t, std::unique_ptr<Shrinking>> shrinkings_ RINGBOLT_GUARDED_BY(mesh_.lock);  // [group]
 };
 

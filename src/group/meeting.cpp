@@ -26,6 +26,8 @@ static_assert(4 + 2 + 4 * 2 + kMostHostBytes + kMostMachineBytes + kMostSecretBy
               Tidings::kBytes);
 
 /// The running kernel, and the network within it: namespaces have a 127.0.0.1 each.
+/// Empty parts where /proc is not there: then two machines may look like one, and rank 0 is not found. See proc(5),
+/// random(4) and namespaces(7).
 std::string this_machine() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -45,6 +47,7 @@ std::string made_up_secret() {
 
 /// Before ranks have told each other anything the environment need not say where they meet; the rest it may say.
 bootstrap::Config without_a_place(bootstrap::Environment environment) {
+  // Any place that can be parsed: it is taken out again below.
   environment["RINGBOLT_COORDINATOR"] = "127.0.0.1:1";
   bootstrap::Config config = bootstrap::config_from(environment, bootstrap::read_file);
   config.host.clear();
@@ -73,6 +76,7 @@ Tidings tidings_of_rank_0(const std::string& host, Meeting& meeting) {
     mine.host = bind;
   }
   try {
+    // Port 0: the kernel chooses a free one, which is told to all; so no two jobs can want the same.
     meeting.listening = bind.empty() ? bootstrap::Listening::everywhere() : bootstrap::Listening::open("", 0, bind);
     mine.port = meeting.listening.port;
     if (meeting.config.secret.empty()) {
@@ -95,6 +99,7 @@ std::vector<std::byte> emit(const Tidings& tidings) {
   writer.put_text(std::string_view(tidings.secret).substr(0, kMostSecretBytes));
   writer.put_text(std::string_view(tidings.problem).substr(0, kMostProblemBytes));
   std::vector<std::byte> bytes = std::move(writer).bytes();
+  // The program's exchange moves as much from each rank.
   bytes.resize(Tidings::kBytes);
   return bytes;
 }

@@ -18,6 +18,7 @@ constexpr uint64_t kMostMessageTransfers = 4;
 /// The steps of a message: of the sender from its memory into transfers, of the receiver back.
 collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
   const uint32_t most = collective::Limits{}.most_chunk_bytes;
+  // Whole elements in each chunk, as in all schedules.
   const uint32_t chunk_bytes = most - most % element_bytes;
   const uint64_t window_bytes = uint64_t{chunk_bytes} * collective::kTransferWindow;
   const uint64_t n_transfers = std::clamp<uint64_t>(bytes / window_bytes, 1, kMostMessageTransfers);
@@ -96,6 +97,7 @@ void Communicator::refuse_message(bool is_send, uint32_t peer, const Status& sta
 void Communicator::meet_self(bool is_send, const std::shared_ptr<Call>& call, std::byte* data, uint64_t bytes) {
   const auto found = self_ends_.find(call->id().number);
   if (found == self_ends_.end()) {
+    // Sends and receives of a rank to itself are numbered alike, so the other end has this number, too.
     self_ends_.insert({call->id().number, {is_send, call, data, bytes}});
     return;
   }
@@ -116,6 +118,7 @@ void Communicator::meet_self(bool is_send, const std::shared_ptr<Call>& call, st
     call->finish(status);
   } else {
     if (bytes > 0) {
+      // The program may send from where it receives.
       std::memmove(is_send ? other.data : data, is_send ? data : other.data, bytes);
     }
     other.call->finish({});

@@ -11,6 +11,7 @@ namespace ringbolt::group {
 PlanCache::Plan* PlanCache::find(const PlanKey& key) {
   const auto known = std::find_if(plans_.rbegin(), plans_.rend(), [&](const auto& plan) { return plan->key == key; });
   if (known != plans_.rend()) {
+    // To the end, as the latest. Plans stay where they are: pointers move, not what they lead to.
     std::rotate(known.base() - 1, known.base(), plans_.end());
     return plans_.back().get();
   }

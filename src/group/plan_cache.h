@@ -29,6 +29,7 @@ struct PlanKey {
 
 /// The programs of calls that have been made, and executions ready to be used again: a call of a known shape allocates
 /// nothing. Keeps the latest shapes. Not thread-safe.
+/// `topology` must outlive it.
 class PlanCache {
  public:
   PlanCache(const collective::Topology& topology, uint32_t rank) : topology_(topology), rank_(rank) {}
@@ -42,13 +43,17 @@ class PlanCache {
     std::vector<std::unique_ptr<collective::Execution>> idle;
   };
   /// The plan for that; null if no algorithm of that name does it. Lives until the next find().
+  /// Makes it if there is none, which may take milliseconds, and drops the one that was not used for longest.
   Plan* find(const PlanKey& key);
   /// What find() has found last.
+  /// Only after a find() that has found something.
   const Plan& latest() const { return *plans_.back(); }
   bool knows(const PlanKey& key) const;
 
+  /// The caller's until give_back().
   std::unique_ptr<collective::Execution> take(Plan& plan);
   /// Keeps an execution for the next call of its plan.
+  /// Destroys it if its plan is gone or has enough of them.
   void give_back(std::unique_ptr<collective::Execution> execution);
 
  private:

@@ -10,6 +10,7 @@
 
 namespace ringbolt::group {
 
+/// Takes the lock for as long as the words are made. For people: the form may change.
 std::string Group::report() const {
   if (!state_->communicator) {
     return "a group without ranks\n";

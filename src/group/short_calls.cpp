@@ -23,6 +23,7 @@ void Communicator::prepare_short(const ShortKey& key, const Asked& asked) {
 
 ShortCall* Communicator::begin_short(ShortKey key, const void* input, void* output) {
   ShortCall* const begun = short_calls_.find(key);
+  // One at a time: another thread may be in a call of this group.
   if (begun == nullptr || begun->is_in_use || short_ != nullptr || !broken_.is_ok() ||
       (begun->has_input && input == nullptr) || (begun->has_output && output == nullptr)) {
     return nullptr;
@@ -31,11 +32,13 @@ ShortCall* Communicator::begin_short(ShortKey key, const void* input, void* outp
     retire_done();  // what has ended, and nobody has waited for
   }
   const CallId id{false, 0, 0, next_call_};
+  // Only if all calls before it have ended may its chunks say so (Call::begin_after_all_others()).
   if (!active_.empty() || !early_words_.empty() || !early_.are_plain() ||
       !engine::is_before(id.number, may_go_before_)) {
     return nullptr;
   }
   ++next_call_;
+  // It was a call like all others last time: more of it has to be made new.
   if (begun->is_handed_over) [[unlikely]] {
     begun->call->renew(id);
   } else {
@@ -46,10 +49,12 @@ ShortCall* Communicator::begin_short(ShortKey key, const void* input, void* outp
   begun->is_in_use = true;
   begun->is_handed_over = false;
   short_ = begun;
+  // Until end_short() or hand_over_short(): the engine gives its chunks to this without asking whose they are.
   engine_->await(*this, id_, id.number);
   begun->execution.start(id.number, begun->operands, *begun->call);
   go_on_with_short();
   if (early_.has(id.number)) {
+    // What take() shows is good until the next take(): neither of the two below calls it.
     for (const Early& chunk : early_.take(id)) {
       if (!take_short(chunk.header, chunk.receipt)) {
         on_chunk(chunk.header, chunk.receipt);
@@ -96,6 +101,7 @@ void Communicator::hand_over_short() {
   if (short_ == nullptr) [[likely]] {
     return;
   }
+  // First, as what follows may ask again.
   ShortCall& one = *std::exchange(short_, nullptr);
   engine_->await_no_more(*this);
   one.is_handed_over = true;

@@ -45,12 +45,15 @@ static_assert(sizeof(collective::Operation) == 1 && sizeof(collective::Type) == 
 /// A short collective that has been called before, ready to be called again: its call, its schedule and what that waits
 /// for are made. While it runs this way the communicator does not know it among its calls; as soon as anything is out
 /// of the ordinary it is handed over and is one of them (Communicator::hand_over_short()).
+/// Owned by ShortCalls. From begin_short() to end_short() its caller has a pointer to it, and it stays (`is_in_use`).
+/// Under the mesh's lock.
 struct ShortCall {
   ShortCall(const ShortKey& asked, std::shared_ptr<Call> made,
             std::shared_ptr<const collective::CompiledProgram> program)
       : key(asked), call(std::move(made)), execution(std::move(program)) {}
 
   /// Whether it is over, one way or the other.
+  /// Asked by the one who waits, with each poll.
   bool is_over() const { return is_handed_over ? call->is_done() : execution.is_done(); }
 
   ShortKey key;
@@ -76,6 +79,7 @@ class ShortCalls {
     return found != nullptr && found->key == key ? found : nullptr;
   }
   /// Where one is to be made for that; null if the place is in use, or taken by it already.
+  /// What is there is destroyed when another one is put there. Good until then.
   std::unique_ptr<ShortCall>* place_for(const ShortKey& key) {
     std::unique_ptr<ShortCall>& place = calls_[place_of(key)];
     return place == nullptr || (!place->is_in_use && place->key != key) ? &place : nullptr;

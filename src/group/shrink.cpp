@@ -33,6 +33,7 @@ std::vector<uint32_t> ranks_of(const std::vector<uint32_t>& members, fabric::Ran
 
 }  // namespace
 
+/// Null: there is no such group here, or the mesh is too large to agree. Lives as long as this.
 Shrinking* Groups::shrinking(uint16_t group) {
   const auto known = shrinkings_.find(group);
   if (known != shrinkings_.end()) {
@@ -42,11 +43,13 @@ Shrinking* Groups::shrinking(uint16_t group) {
   if (of == nullptr || n_ranks() > fabric::kMaxAgreeingRanks) {
     return nullptr;
   }
+  // Votes of other members may come for as long as the mesh lives, and must not meet a later group of that number.
   numbers_.retire(group);
   return shrinkings_
-      .emplace(group, std::make_unique<Shrinking>(rank(), set_of(of->members()), group,
-                                                  [this, group](uint32_t to, std::span<const std::byte> bytes)
-                                                      RINGBOLT_REQUIRES(mesh_.lock) { send_shrinking(group, to, bytes); }))
+      .emplace(group,
+               std::make_unique<Shrinking>(rank(), set_of(of->members()), group,
+                                           [this, group](uint32_t to, std::span<const std::byte> bytes)
+                                               RINGBOLT_REQUIRES(mesh_.lock) { send_shrinking(group, to, bytes); }))
       .first->second.get();
 }
 
@@ -95,11 +98,13 @@ std::shared_ptr<Communicator> Groups::shrink(const std::shared_ptr<Communicator>
     reserve(number);  // one that was given before, too, may come again now
     return make_communicator(number.front(), communicator->members(), 0, communicator->avoided());
   }
+  // Held to the end but while it waits: whoever makes groups at the same time is seen by make_communicator().
   const base::LockGuard guard(mesh_.lock);
   Shrinking* const of = shrinking(communicator->id());
   if (of == nullptr) {
     throw JoinError(fmt::format("shrink: groups of up to {} ranks can be shrunk", fabric::kMaxAgreeingRanks), EINVAL);
   }
+  // Calls under way would wait for ranks that have gone on.
   communicator->break_off({ECANCELED, "the group is being shrunk"});
   fabric::RankSet failed = 0;
   for (const auto& [rank, status] : mesh_.failed_ranks()) {

@@ -45,6 +45,7 @@ void Shrinking::receive(uint32_t from, std::span<const std::byte> bytes) {
   }
   const auto agreement = fabric::parse_agreement(bytes.subspan(6));
   const auto number = base::get_le<uint32_t>(bytes, 0);
+  // Unsigned: one that came before is far ahead, too.
   if (!agreement || number - next_received_[from] >= kMostEarly) {
     return;  // damaged, come already, or nothing that an honest rank sends
   }
@@ -68,6 +69,7 @@ void Shrinking::take(uint32_t from, const Message& message) {
     uint16_t& wish = wishes_[{epoch, from}];
     wish = std::max(wish, message.id);
   } else {
+    // The first one stays: all that decide alike have the same.
     ids_.insert({{epoch, message.agreement.failed}, message.id});
   }
   carry_out(agreement_.receive(from, message.agreement));
@@ -124,6 +126,7 @@ void Shrinking::carry_out(const fabric::Agreement::Output& output) {
   }
 }
 
+/// Oldest first: a rank that was slow to ask gets the decision that the others have gone on from.
 std::optional<Shrinking::Outcome> Shrinking::take_outcome() {
   if (outcomes_.empty()) {
     return std::nullopt;

@@ -19,6 +19,7 @@ namespace ringbolt::group {
 ///
 /// Messages may get lost on one way if they come on another: each is numbered, so that what comes twice or in another
 /// order is sorted out here. Until this rank has begun what comes is kept. Pure but for `send`. Not thread-safe.
+/// All under the mesh's lock, by whose rules `send` is called, too: it must not block or call back.
 class Shrinking {
  public:
   using Send = std::function<void(uint32_t rank, std::span<const std::byte> bytes)>;
@@ -35,6 +36,8 @@ class Shrinking {
   void begin(fabric::RankSet ended, fabric::RankSet suspects, uint16_t next_id);
   void suspect(uint32_t rank, bool is_certain);
   /// Any bytes are safe.
+  /// `from` is known by who has brought it. Format: number of the message (4), wish or group's number (2), then
+  /// fabric::emit(); little-endian.
   void receive(uint32_t from, std::span<const std::byte> bytes);
 
   /// What has been decided, once for each begin().
@@ -56,9 +59,12 @@ class Shrinking {
   uint16_t own_wish(uint32_t epoch);
   uint16_t id_of(uint32_t epoch, fabric::RankSet failed);
 
+  /// Messages that one rank may be ahead: an honest one sends a few for each epoch.
   static constexpr uint32_t kMostEarly = 256;
+  /// Numbers are alike to the group's modulo this.
   static constexpr uint16_t kApart = 64;
   const uint32_t self_;
+  // A number is chosen so that groups which are shrunk at the same time get different ones.
   const uint16_t group_;
   fabric::RankSet members_;  // of the epoch that carry_out() has come to
   Send send_;

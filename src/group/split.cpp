@@ -22,8 +22,10 @@ namespace ringbolt::group {
 namespace {
 
 /// Threads that split or shrink other groups may take the numbers each time; so often in a row, they don't.
+/// Waits between them are random, below 64 ms (wait_apart()).
 constexpr int kMostTries = 100;
 
+/// Goes from rank to rank as it lies in memory, 16 bytes.
 struct Wish {
   int32_t color = 0;
   int32_t key = 0;
@@ -39,6 +41,7 @@ struct Makers {
 };
 
 /// `n` of each of them.
+/// [makers.n * n], by maker. Blocks as the exchange does. Throws JoinError.
 template <class T>
 std::vector<T> gather(const Makers& makers, const T* mine, size_t n) {
   std::vector<T> all(makers.n * n);
@@ -68,6 +71,7 @@ std::vector<bool> down_anywhere(const Makers& makers, Groups& groups) {
 }
 
 /// Numbers of groups that this rank gives to nobody else meanwhile.
+/// `groups` must outlive it. Takes the lock in its constructor and its destructor, so it must not be held then.
 class Reservation {
  public:
   Reservation(Groups& groups, std::vector<uint16_t> ids) : groups_(groups), ids_(std::move(ids)) {
@@ -107,6 +111,7 @@ struct Agreed {
 };
 
 /// The first `n` numbers that all ranks can give, as all ranks find them: fewer if there are not as many just now.
+/// An exchange of 2 KiB of each rank, a bit for each number.
 std::vector<uint16_t> free_everywhere(const Makers& makers, Groups& groups, size_t n) {
   std::vector<uint8_t> mine(kFirstShrunkGroup / 8);
   {
@@ -142,6 +147,7 @@ std::vector<uint16_t> numbers_for(const Makers& makers, Groups& groups, uint32_t
 
 /// Other threads of any rank may make groups meanwhile, on each rank in another order: whoever has given a number away
 /// says so, and all try again.
+/// All makers call it, and leave it alike: what each decides by, all have gathered. Throws JoinError on all.
 Agreed agree(const Makers& makers, uint16_t number, Groups& groups, Wish mine) {
   size_t n_missing = 0;
   for (int n_tries = 0; n_tries < kMostTries; ++n_tries) {
@@ -182,6 +188,7 @@ Agreed agree(const Makers& makers, uint16_t number, Groups& groups, Wish mine) {
 }
 
 /// FNV-1a.
+/// Word by word, of their order, too.
 uint32_t hash_of(const std::vector<uint32_t>& ranks) {
   uint32_t hash = 2166136261U;
   for (const uint32_t rank : ranks) {
@@ -211,6 +218,7 @@ Group Group::split(int color, int key) {
       ranks.push_back(rank);
     }
   }
+  // Stable: ranks of one key stay in the order that they have in this group, as MPI_Comm_split() has it.
   std::stable_sort(ranks.begin(), ranks.end(),
                    [&](uint32_t a, uint32_t b) { return agreed.wishes[a].key < agreed.wishes[b].key; });
   const auto index = static_cast<uint32_t>(std::lower_bound(agreed.colors.begin(), agreed.colors.end(), color) -

@@ -9,6 +9,8 @@
 // What the handles of groups and calls hold.
 namespace ringbolt::group {
 
+/// `groups` and `communicator` change in rejoin() alone, without a lock: no other thread may begin a call meanwhile
+/// (ringbolt/group.h).
 struct Group::State {
   JoinOptions options;
   std::shared_ptr<Groups> groups;
@@ -29,6 +31,7 @@ struct Group::State {
   Status run(ShortKey key, const void* in, void* out, const CallOptions& call);
   /// False if there is no short way now; else `status` is how it has ended.
   bool run_short(ShortKey key, const void* in, void* out, const CallOptions& call, Status& status);
+  /// Blocks until the call's deadline at most. Without the lock.
   Status run(Asked asked, const CallOptions& call, const ShortKey& key);
   uint32_t n_ranks() const { return communicator ? communicator->n_ranks() : 0; }
   Request begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer, const CallOptions& call);

@@ -9,6 +9,7 @@
 
 namespace ringbolt::group {
 
+/// Of each rank 2 * n_ranks numbers of 64 bits: elements to each rank, then from each.
 Asked counting_of(uint32_t n_ranks) {
   Asked exchange;
   exchange.phase = Phase::counting;
@@ -44,10 +45,12 @@ std::shared_ptr<Call> Communicator::begin_uneven(Asked asked, std::span<const si
   shape.operation = collective::Operation::all_to_all;
   shape.type = uneven->asked.type;
   uneven->asked.phase = Phase::counted;
+  // Its real signature follows from the counts (become()); until then only its phase is known.
   uneven->call = std::make_shared<Call>(*this, id, shape, signature_of(id.phase, 0), deadline_ns);
   activate(uneven->call);
   // Its end is that of the whole call, which has the deadline.
   uneven->counting = begin_numbered(id.in(Phase::counting), exchange, UINT64_MAX);
+  // Its execution reads and writes them, also when the whole call has failed already.
   uneven->counting->memory = uneven->counts;
   uneven_.push_back(uneven);
   go_on_with_uneven();
@@ -83,6 +86,7 @@ void Communicator::begin_counted(Uneven& uneven) {
     for (size_t to = 0; to < n; ++to) {
       const uint64_t sends = all[from * 2 * n + to];
       const uint64_t awaits = all[to * 2 * n + n + from];
+      // So none has to be told.
       if (sends != awaits) {  // as all ranks find
         uneven.call->finish({EPROTO, fmt::format("all_to_allv: rank {} sends {} elements to rank {}, which awaits {}",
                                                  from, sends, to, awaits)});

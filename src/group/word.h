@@ -15,6 +15,7 @@ using mesh::WordKind;
 /// Kind of a message in the side channel (mesh::Mesh::send_message()): of Shrinking. The mesh's own are in mesh/word.h.
 inline constexpr uint16_t kShrinkingMessage = 2;
 /// Groups of chunks of messages (send, recv) have this bit, those of collectives have not.
+/// The highest bit of ChunkHeader::group, which the mesh leaves to its clients (mesh/client.h).
 inline constexpr uint16_t kMessageGroup = 0x8000;
 inline constexpr uint16_t kMostGroups = mesh::kGroupChannels.last;
 /// From here on are groups that have been shrunk: their ranks choose a number by votes, those of a split by asking

@@ -28,7 +28,9 @@ namespace ringbolt::mesh {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
+/// Of one candidate at one port; less when the deadline is near (make_trials()).
 constexpr uint64_t kTrialTimeoutMs = 2000;
+/// What a port counts as that does not know its rate: only the relation to the other cables of the fabric matters.
 constexpr uint32_t kDefaultRateMbps = 40'000;
 
 /// Runs a stage that may throw; what it threw in words, or nothing.
@@ -56,9 +58,13 @@ uint64_t left_ns(uint64_t deadline_ns) {
 
 struct Trial {
   bringup::TrialSuccess pair;
+  // False: the driver's call still runs in a thread of its own, so that nothing is known of this pair.
   bool has_returned = true;  // and found the other end
 };
 
+/// Bring-up, stage by stage, in the order of its members. Each stage is an exchange that all ranks take part in, so a
+/// rank that fails in one still has to come to share() with its words: nothing may throw between the exchanges but
+/// what trouble_of() catches, or what all ranks find alike. One thread, which blocks until `deadline_ns` at most.
 struct Stage {
   bootstrap::SideChannel& side_channel;
   const BringUpPlan& plan;
@@ -83,6 +89,7 @@ struct Stage {
   std::string stuck_text() const;
 };
 
+/// The deadline of all is the earliest of any: it is told as time that is left, since the clocks of hosts differ.
 void Stage::agree() {
   const Settings ours{plan.checksums, plan.is_measured, check_of(plan.matrix),
                       static_cast<uint32_t>(std::random_device()()),
@@ -91,6 +98,7 @@ void Stage::agree() {
   const uint64_t now_ns = base::now_ns();
   for (uint32_t rank = 0; rank < shares.size(); ++rank) {
     const Settings theirs = parse_settings(shares[rank], rank, ours);
+    // Random, so that packets of an earlier group, which may still come, belong to no rank of this one.
     session = rank == 0 ? theirs.random : session;
     deadline_ns = std::min(deadline_ns, now_ns + theirs.left_ms * kMillisecond);
   }
@@ -119,6 +127,7 @@ bringup::Survey Stage::look() {
   return mine;
 }
 
+/// What a card says is checked by parse_cards(); whether it is true nobody can tell before the cables are tried.
 void Stage::exchange_cards() {
   bringup::Survey mine;
   const std::string trouble = trouble_of([&] { mine = look(); });
@@ -142,6 +151,7 @@ bringup::Cables Stage::match() {
   for (uint32_t rank = 0; rank < side_channel.n_ranks(); ++rank) {
     has_pairs = has_pairs || !bringup::trial_pairs(cards, evidence, rank).empty();
   }
+  // Pure, of what all ranks share: all come to the same answer, and none waits for an exchange that others leave out.
   if (!has_pairs) {
     return bringup::match_cables(cards, evidence);
   }
@@ -163,6 +173,7 @@ bringup::Cables Stage::match() {
       success.from = {rank, reader.take<uint32_t>()};
       success.to.rank = reader.take<uint32_t>();
       success.to.port = reader.take<uint32_t>();
+      // Numbers that come from a peer become indices from here on.
       if (!reader.is_sound() || success.from.port >= cards[rank].size() || success.to.rank >= cards.size() ||
           success.to.port >= cards[success.to.rank].size()) {
         throw JoinError(fmt::format("rank {} described its trials wrongly", rank));
@@ -174,6 +185,8 @@ bringup::Cables Stage::match() {
   return bringup::match_cables(cards, evidence);
 }
 
+/// Blocks until driver_deadline_ns at most: each port gets an equal share of the time that those before it have left.
+/// A trial that fails with an errno says that no cable joins the two, and is left out.
 std::vector<Trial> Stage::make_trials(const std::vector<bringup::TrialSuccess>& pairs) {
   std::map<uint32_t, std::vector<bringup::PortOfRank>> by_port;
   for (const bringup::TrialSuccess& pair : pairs) {
@@ -218,6 +231,8 @@ uint32_t hop_classes(const fabric::Graph& graph) {
   return std::min({std::max(longest + 2, 6U), graph.n_nodes - 1, engine::kHopClasses});
 }
 
+/// In the order of the fabric's cables. What both ends have to do alike (type, MTU, frames) follows from both cards,
+/// which both ends have.
 std::vector<engine::LocalCable> Stage::local_cables(const bringup::Cables& found, const BroughtUp& made) {
   const uint32_t self = side_channel.rank();
   std::vector<engine::LocalCable> local;
@@ -252,6 +267,7 @@ struct Ends {
   std::shared_ptr<engine::Station> station;
   std::vector<engine::CableAddress> addresses;  // [local cable]
 
+  // Empty where nothing was made: then share() sends the words instead.
   std::vector<std::byte> emit() const {
     base::ByteWriter writer;
     for (uint32_t i = 0; i < addresses.size(); ++i) {
@@ -268,6 +284,7 @@ struct Ends {
 };
 
 /// Throws JoinError.
+/// Any bytes are safe; a fabric cable that this rank has no end of is not looked up by anybody.
 std::map<uint32_t, engine::CableAddress> parse_ends(std::span<const std::byte> bytes, uint32_t rank) {
   std::map<uint32_t, engine::CableAddress> addresses;  // [fabric cable]
   for (base::ByteReader reader(bytes); !reader.is_at_end();) {
@@ -303,6 +320,7 @@ std::shared_ptr<engine::Station> Stage::connect(const engine::EnginePlan& engine
     });
   });
   const auto shares = share(side_channel, mine.emit(), trouble, deadline_ns);
+  // Every rank has one here: had any been in trouble, share() would have thrown on all.
   const std::shared_ptr<engine::Station> station = std::move(mine.station);
   trouble = trouble_of([&] {
     std::map<uint32_t, engine::CableAddress> peers;  // [local cable]
@@ -325,6 +343,7 @@ std::shared_ptr<engine::Station> Stage::connect(const engine::EnginePlan& engine
   return station;
 }
 
+/// The same figures on all ranks make the same model and graph on all, which schedules are chosen by.
 void Stage::measure(BroughtUp& made) {
   made.links = measure_links(side_channel, made.station->engine(), made.graph, deadline_ns);
   const MeasuredModel model = model_of(made.links, made.graph);
@@ -374,6 +393,7 @@ BroughtUp bring_up(bootstrap::SideChannel& side_channel, const BringUpPlan& plan
   stage.exchange_cards();
   const bringup::Cables found = stage.match();
   if (!found.conflicts.empty()) {
+    // All ranks find the same conflicts, as match_cables() is pure: nobody waits for those who throw here.
     throw JoinError(fmt::format("{}{}", fmt::join(found.conflicts, "; "), stage.stuck_text()));
   }
   BroughtUp made;
@@ -401,6 +421,7 @@ BroughtUp bring_up(bootstrap::SideChannel& side_channel, const BringUpPlan& plan
     }
   }
   if (side_channel.n_ranks() > 1) {
+    // Alike on all ranks, too; a chunk's header has room for kMostVia relays.
     const fabric::Distances distances = fabric::distances(made.graph);
     if (!distances.is_connected) {
       throw JoinError(stage.parts_text(made.graph, found));

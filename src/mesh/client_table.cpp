@@ -12,6 +12,8 @@ void ClientTable::attach(Client& client, Channels channels) {
   }));
   attached_.push_back({channels, &client});
   auto early = early_.lower_bound(channels.first);
+  // Nothing is added to what is gone through here: these channels have a client already, so nothing of theirs is
+  // kept.
   while (early != early_.end() && early->first <= channels.last) {
     for (const Early& one : early->second) {
       if (one.is_word) {
@@ -25,6 +27,7 @@ void ClientTable::attach(Client& client, Channels channels) {
 }
 
 void ClientTable::attach(TurnClient& client, Channels channels) {
+  // First: what has come early may have it want the end of this turn already.
   turn_clients_.push_back(&client);
   attach(static_cast<Client&>(client), channels);
 }

@@ -14,6 +14,7 @@ namespace ringbolt::mesh {
 namespace {
 
 constexpr size_t kLengthBytes = 4;  // before each packet
+/// A window is reopened in quarters, so that not every chunk is answered by a word of its own.
 constexpr uint32_t kTakenPerWord = Courier::kWindowChunks / 4;
 static_assert(Courier::kMostPacketBytes + kLengthBytes <= engine::kLargePayloadBytes);
 
@@ -62,6 +63,7 @@ void Courier::flush(uint32_t rank) {
     const std::vector<std::byte>& chunk = peer.waiting.front();
     const auto length = static_cast<uint32_t>(chunk.size());
     const std::optional<engine::ChunkSlots::Slot> slot = engine_.take_slot(length);
+    // end_turn() tries again.
     if (!slot) {
       return;
     }
@@ -78,6 +80,7 @@ void Courier::flush(uint32_t rank) {
 
 void Courier::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
   Peer& peer = peers_[header.source];
+  // One that came before wraps to a large difference, too.
   if (header.chunk - peer.next_in >= kWindowChunks || peer.is_gone) {
     engine_.release(receipt.id);  // beyond its window: not one of ours
     return;
@@ -87,6 +90,7 @@ void Courier::on_chunk(const engine::ChunkHeader& header, const engine::Receipt&
     engine_.release(receipt.id);
     return;
   }
+  // Before it is released: the packets are views of the engine's memory.
   hand_over(header.source, receipt.bytes);
   engine_.release(receipt.id);
   ++peer.next_in;
@@ -100,6 +104,7 @@ void Courier::on_chunk(const engine::ChunkHeader& header, const engine::Receipt&
   }
 }
 
+/// Lengths are the peer's word: what goes beyond the chunk ends it, and what came before stays delivered.
 void Courier::hand_over(uint32_t source, std::span<const std::byte> chunk) {
   has_delivered_ = true;
   while (chunk.size() >= kLengthBytes) {
@@ -127,6 +132,7 @@ void Courier::tell_taken(uint32_t rank) {
   peer.told_taken = peer.next_in;
 }
 
+/// Every word that is one counts as "used": couriers say nothing else.
 void Courier::on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) {
   if (!parse_word(bytes)) {
     return;

@@ -11,6 +11,7 @@
 
 namespace ringbolt::mesh {
 
+/// The cable is dead to the engine already: what follows is for mending, for liveness and for the other ranks.
 void Mesh::on_cable_failed(uint32_t cable) {
   const engine::Cable& end = made_.station->cable(cable);
   mendings_[cable].fail(end.incarnation());
@@ -20,6 +21,8 @@ void Mesh::on_cable_failed(uint32_t cable) {
   change_cable(made_.station->fabric_cable(cable), false, end.failure());
 }
 
+/// What this rank has seen itself: it becomes news for all, by the version. set_cable() alone is for what others find
+/// out themselves, such as the cables of a rank that has failed.
 void Mesh::change_cable(uint32_t fabric_cable, bool is_up, const std::string& why) {
   if ((cable_versions_[fabric_cable] % 2 == 0) != is_up) {
     ++cable_versions_[fabric_cable];
@@ -28,10 +31,13 @@ void Mesh::change_cable(uint32_t fabric_cable, bool is_up, const std::string& wh
   set_cable(fabric_cable, is_up, why);
 }
 
+/// A rank that has failed does not come back in this mesh, so neither do its cables.
 bool Mesh::leads_to_failed(uint32_t fabric_cable) const {
   return failed_.count(made_.cables[fabric_cable].a) > 0 || failed_.count(made_.cables[fabric_cable].b) > 0;
 }
 
+/// Calls fail_rank() by way of fail_unreachable(), and is called by it: that ends, since each rank fails once and
+/// each cable goes down once meanwhile.
 void Mesh::set_cable(uint32_t fabric_cable, bool is_up, const std::string& why) {
   if (is_up && leads_to_failed(fabric_cable)) {
     return;
@@ -55,6 +61,7 @@ void Mesh::apply(const fabric::LivenessChange& change) {
       change_cable(made_.station->fabric_cable(change.cable), true, {});
       break;
     case Kind::rank_failed: {
+      // EHOSTDOWN: nothing is heard of it any more, and it may live; ECONNRESET: its connection has ended.
       const bool is_silent = change.reason == Reason::frozen || change.reason == Reason::unreachable;
       silent_.erase(change.rank);
       fail_rank(change.rank, {is_silent ? EHOSTDOWN : ECONNRESET, change.text + cables_of(change.rank)},
@@ -112,9 +119,11 @@ void Mesh::fail_unreachable() {
 }
 
 void Mesh::fail_rank(uint32_t rank, const Status& status, bool is_certain) {
+  // A set has one bit of 64 for a rank.
   if (is_certain && rank < fabric::kMaxAgreeingRanks) {
     ended_ |= fabric::set_of(rank);
   }
+  // The first reason stays: what is said later follows from it, mostly.
   if (failed_.insert({rank, status}).second) {
     clients_.each([&](Client& client) { client.on_rank_failed(rank, status); });
     engine()->give_up(rank, is_certain);
@@ -135,6 +144,7 @@ void Mesh::fail_rank(uint32_t rank, const Status& status, bool is_certain) {
   }
 }
 
+/// Only ETIMEDOUT is explained: other codes name their cause themselves.
 Status Mesh::explained(Status status) {
   if (status.code == ETIMEDOUT) {
     const base::LockGuard guard(lock);

@@ -12,6 +12,7 @@ namespace ringbolt::mesh {
 class JoinError : public std::runtime_error {
  public:
   /// `code`: an errno, as the C API answers.
+  /// EIO stands for what no errno fits, such as a cable that is missing.
   explicit JoinError(const std::string& text, int code = EIO) : std::runtime_error(text), code_(code) {}
   int code() const { return code_; }
 

@@ -15,6 +15,7 @@ constexpr uint64_t kMendIntervalNs = 100'000'000;
 
 }  // namespace
 
+/// From watch(). A step that waits for nobody is taken at once; a reset, which starts all over, once an interval.
 void Mesh::mend(uint64_t now_ns) {
   const bool is_due = now_ns >= next_mend_ns_;
   for (uint32_t cable = 0; cable < mendings_.size(); ++cable) {
@@ -41,6 +42,7 @@ void Mesh::mend_one(uint32_t cable, uint64_t now_ns) {
   Mending& mending = mendings_[cable];
   const Mending::Step step = mending.next();
   if (step == Mending::Step::nothing || !made_.station->is_port_active(cable)) {
+    // The lock is held here, so that a blocking call would stop the whole mesh.
     return;  // nothing would come of it, and some devices block in it
   }
   try {
@@ -49,6 +51,7 @@ void Mesh::mend_one(uint32_t cable, uint64_t now_ns) {
         engine()->reset_cable(cable, mending.next_incarnation());
         break;
       case Mending::Step::connect:
+        // In a thread of its own, which alone has the queue pairs meanwhile: connecting may block for good.
         reconnections_[cable] = std::make_unique<Reconnection>(made_.station, cable, mending.peer());
         return;  // end_reconnecting() follows
       case Mending::Step::start:
@@ -102,6 +105,7 @@ void Mesh::tell_mending(uint32_t cable) {
   } catch (const base::Error&) {
     return;  // the port has no address just now
   }
+  // Sent again each interval until the peer has come as far: either way may lose it.
   std::vector<std::byte> bytes = emit(word);
   if (side_channel_.send(end.plan().peer, kMendingMessage, bytes)) {
     return;
@@ -115,6 +119,7 @@ void Mesh::tell_mending(uint32_t cable) {
   }
 }
 
+/// `bytes` and `from` are a peer's: a cable that does not lead to it is none of its business.
 void Mesh::hear_mending(uint32_t from, std::span<const std::byte> bytes) {
   const auto word = parse_mending(bytes);
   for (uint32_t cable = 0; word && cable < mendings_.size(); ++cable) {

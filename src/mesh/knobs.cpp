@@ -26,6 +26,7 @@ fabric::LivenessKnobs liveness_from(const bootstrap::Environment& environment) {
   fabric::LivenessKnobs knobs;
   const auto frozen = environment.find("RINGBOLT_FROZEN_MS");
   if (frozen != environment.end() && !frozen->second.empty()) {
+    // An hour in nanoseconds fits 64 bits by far.
     knobs.frozen_ns = milliseconds_of("RINGBOLT_FROZEN_MS", frozen->second) * 1'000'000;
   }
   return knobs;

@@ -15,6 +15,7 @@ namespace {
 constexpr uint32_t kChunkBytes = engine::kLargePayloadBytes;
 /// The first burst is short: of a slow cable it must do.
 constexpr uint32_t kFirstBurst = 2;
+/// In chunks of 64 KiB: enough that the word which answers counts little.
 constexpr uint32_t kBurst = 8;
 /// A burst that took so long has said enough.
 constexpr uint64_t kLongNs = 2'000'000;
@@ -38,6 +39,7 @@ uint64_t coarse(uint64_t value) {
   return value < power + power / 4 ? power : value < power + power * 3 / 4 ? power + power / 2 : 2 * power;
 }
 
+/// Of at least one value; of an even number the upper one.
 uint64_t median(std::vector<uint64_t> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
@@ -50,9 +52,11 @@ Measuring::Measuring(engine::Engine& engine, uint32_t rank, const std::vector<ui
   for (const uint32_t neighbour : neighbours) {
     peers_.emplace_back().rank = neighbour;
   }
+  // Until another receiver is set the engine has a pointer to this: it must not progress once this is gone.
   engine_.set_receiver(*this);
 }
 
+/// All neighbours at the same time, as collectives load the cables.
 void Measuring::start() {
   for (Peer& peer : peers_) {
     peer.begin_ns = base::now_ns();
@@ -78,6 +82,7 @@ std::vector<LinkFigures> Measuring::figures() const {
     LinkFigures& one = figures.emplace_back();
     one.a = std::min(rank_, peer.rank);
     one.b = std::max(rank_, peer.rank);
+    // At least 1, since 0 says that nothing was measured.
     one.latency_ns = peer.n_pongs > 0 ? std::max<uint64_t>(peer.least_round_ns / 2, 1) : 0;
     one.bytes_per_ms = peer.bytes_per_ms;
   }
@@ -106,6 +111,7 @@ void Measuring::begin_burst(Peer& peer) {
 void Measuring::send_chunks(Peer& peer) {
   for (; peer.n_to_send > 0; --peer.n_to_send) {
     const auto slot = engine_.take_slot(kChunkBytes);
+    // progress() goes on with it when the engine has memory again.
     if (!slot) {
       return;
     }
@@ -117,6 +123,7 @@ void Measuring::send_chunks(Peer& peer) {
 }
 
 void Measuring::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  // What a chunk holds nobody looks at: only its arrival counts.
   engine_.release(receipt.id);
   Peer* peer = find(header.source);
   if (peer == nullptr) {
@@ -161,6 +168,7 @@ void Measuring::hear_pong(Peer& peer) {
   if (++peer.n_pongs < kPings && round_ns < kLongNs) {
     peer.begin_ns = now_ns;
     say(peer, Say::ping);
+    // A late pong must not begin the burst anew that is under way: n_bursts counts those that are over.
   } else if (!peer.is_done && peer.n_bursts == 0) {
     begin_burst(peer);
   }
@@ -174,6 +182,7 @@ void Measuring::hear_got(Peer& peer) {
   const uint64_t bytes = uint64_t{burst_of(peer.n_bursts)} * kChunkBytes;
   // The word that says so was on its way, too.
   const uint64_t sending_ns = std::max<uint64_t>(elapsed_ns - std::min(peer.least_round_ns, elapsed_ns * 3 / 4), 1);
+  // The best burst: others were held up by whoever else had the processor.
   peer.bytes_per_ms = std::max(peer.bytes_per_ms, bytes * 1'000'000 / sending_ns);
   if (++peer.n_bursts < kBursts && elapsed_ns < kLongNs) {
     begin_burst(peer);
@@ -183,6 +192,8 @@ void Measuring::hear_got(Peer& peer) {
   }
 }
 
+/// Figures are ranks' claims: kMostFigure keeps sums of two within 64 bits. A link of ranks that are no neighbours is
+/// left alone later (model_of()).
 std::vector<LinkFigures> merged(const std::vector<std::vector<LinkFigures>>& of_ranks) {
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LinkFigures>> links;
   for (const auto& of_rank : of_ranks) {
@@ -240,6 +251,7 @@ MeasuredModel model_of(const std::vector<LinkFigures>& links, const fabric::Grap
         const uint64_t expected = rate * capacities[{link.a, link.b}] / 1000;
         const uint64_t factor = expected / link.bytes_per_ms;
         constexpr uint64_t kMostFactor = 64;
+        // Beyond that a schedule avoids the cable anyhow, and fractions stay small.
         made.thinner[i] = factor < kOddFactor ? 1 : static_cast<uint32_t>(std::min(coarse(factor), kMostFactor));
       }
     }

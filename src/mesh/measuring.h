@@ -22,6 +22,7 @@ struct LinkFigures {
 
 /// One rank's part in measuring all cables at once, before there are groups: words go back and forth between
 /// neighbours, then a few chunks at a time. Drives the engine from one thread, as its receiver. Not thread-safe.
+/// Owns nothing of the engine, which must outlive it, and gets another receiver before it progresses again.
 class Measuring : public engine::Receiver {
  public:
   static constexpr uint32_t kPings = 8;
@@ -35,12 +36,15 @@ class Measuring : public engine::Receiver {
   Measuring(engine::Engine& engine, uint32_t rank, const std::vector<uint32_t>& neighbours);
 
   /// Begins: sends the first words.
+  /// Once.
   void start();
   /// Moves what can be moved; whether anything was.
+  /// `now_ns`: of base::now_ns(). Never blocks.
   bool progress(uint64_t now_ns);
   /// Everything is measured, and no neighbour needs answers any more.
   bool is_done() const;
   /// What this rank has measured so far, by the order of `neighbours`.
+  /// Unfinished ones are in it with what is known of them, 0 for the rest.
   std::vector<LinkFigures> figures() const;
 
   // engine::Receiver
@@ -81,7 +85,7 @@ std::vector<LinkFigures> merged(const std::vector<std::vector<LinkFigures>>& of_
 
 /// What follows for schedules.
 struct MeasuredModel {
-  fabric::CostModel model;    ///< the nominal one where nothing was measured
+  fabric::CostModel model;        ///< the nominal one where nothing was measured
   uint32_t n_links = 0;           ///< that were measured
   std::vector<uint32_t> thinner;  ///< [cable of the graph]: what its capacity is to be divided by, 1 for most
 };

@@ -21,6 +21,7 @@ std::vector<std::byte> emit(const std::vector<LinkFigures>& links) {
   return writer.bytes();
 }
 
+/// Any bytes are safe. Throws JoinError that names the rank, whose words all ranks have alike.
 std::vector<LinkFigures> parse(std::span<const std::byte> bytes, size_t rank) {
   std::vector<LinkFigures> links;
   for (base::ByteReader reader(bytes); !reader.is_at_end();) {
@@ -42,6 +43,8 @@ std::vector<LinkFigures> parse(std::span<const std::byte> bytes, size_t rank) {
 std::vector<LinkFigures> measure_links(bootstrap::SideChannel& side_channel, engine::Engine& engine,
                                        const fabric::Graph& graph, uint64_t deadline_ns) {
   Measuring measuring(engine, side_channel.rank(), fabric::neighbours(graph)[side_channel.rank()]);
+  // By this rank's clock from its own beginning: a rank that ends early answers its neighbours no more, whose figures
+  // are then of fewer bursts.
   const uint64_t end_ns = base::now_ns() + kMostMeasuringMs * 1'000'000;
   measuring.start();
   for (uint64_t now_ns = base::now_ns(); now_ns < end_ns && !measuring.is_done(); now_ns = base::now_ns()) {

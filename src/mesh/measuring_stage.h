@@ -10,6 +10,7 @@
 
 namespace ringbolt::mesh {
 
+/// A cable of 1 Gb/s sends its bursts, 18 chunks or 1.2 MB, in half of that.
 inline constexpr uint64_t kMostMeasuringMs = 20;
 
 /// The stage of bring-up in which all cables of `graph` are measured at the same time, for kMostMeasuringMs at most,

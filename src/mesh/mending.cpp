@@ -47,6 +47,7 @@ void Mending::fail(uint16_t incarnation) {
 }
 
 bool Mending::hear(const MendingWord& word) {
+  // Numbers of 16 bits wrap, and are compared as RFC 1982 has it: the two are never half of all numbers apart.
   const auto newer = static_cast<int16_t>(word.incarnation - peer_.incarnation);
   if (newer > 0 || (newer == 0 && word.stage > peer_.stage)) {
     peer_ = word;
@@ -54,12 +55,14 @@ bool Mending::hear(const MendingWord& word) {
   return stage_ != Stage::failed && static_cast<int16_t>(word.incarnation - incarnation_) > 0;
 }
 
+/// Else both ends could wait for ever: the last word of the end that works may have been lost, and it says no more.
 bool Mending::owes_answer(const MendingWord& word) const {
   return stage_ == Stage::working && word.stage != Stage::working && word.incarnation == incarnation_;
 }
 
 uint16_t Mending::next_incarnation() const {
   const auto ours = static_cast<uint16_t>(incarnation_ + 1);
+  // The greater one of both ends: so both come to the same number, whichever has failed more often.
   return static_cast<int16_t>(peer_.incarnation - ours) > 0 ? peer_.incarnation : ours;
 }
 

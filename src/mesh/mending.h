@@ -35,15 +35,18 @@ class Mending {
 
   Stage stage() const { return stage_; }
   uint16_t incarnation() const { return incarnation_; }
+  /// As the newest word has it; the next hear() may change what the reference shows.
   const engine::CableAddress& peer() const { return peer_.address; }
 
   /// Our end has failed, at connection `incarnation`.
   void fail(uint16_t incarnation);
   /// What the peer says: whether our end has to fail, if it works, since the other one has begun anew.
+  /// Older words than the newest one change nothing: they come twice, and by two ways.
   bool hear(const MendingWord& word);
   /// Whether the peer should be answered: it still waits for us.
   bool owes_answer(const MendingWord& word) const;
   /// What is to be done now; done() says that it was.
+  /// It depends on the state alone: asking again without done() gives the same.
   Step next() const;
   void done(Step step);
   /// For reset: which connection is to be made.
@@ -51,6 +54,7 @@ class Mending {
 
  private:
   Stage stage_ = Stage::working;
+  // What bring-up has made counts as the first connection, at both ends.
   uint16_t incarnation_ = 1;
   MendingWord peer_;
 };

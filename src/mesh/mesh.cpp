@@ -22,6 +22,7 @@ namespace {
 constexpr uint64_t kMillisecond = 1'000'000;
 /// Clients go on when something has arrived; otherwise only deadlines pass, which are looked at so often.
 constexpr uint64_t kAdvanceNs = kMillisecond / 10;
+/// Turns in a row in which something arrived, after which clients get theirs all the same.
 constexpr uint32_t kMostUnadvanced = 4;
 
 std::vector<fabric::WatchedCable> watched(const BroughtUp& made) {
@@ -36,6 +37,7 @@ std::vector<fabric::WatchedCable> watched(const BroughtUp& made) {
 
 uint64_t random_incarnation() {
   std::random_device random;
+  // Never 0. It tells the processes of one rank apart that came one after the other.
   return (uint64_t{random()} << 32 | random()) | 1;
 }
 
@@ -47,6 +49,7 @@ std::unique_ptr<Mesh> Mesh::join(const MeshPlan& plan) {
                                 plan.meeting.n_ranks, plan.meeting.source, fabric::kMaxWatchedRanks),
                     EINVAL);
   }
+  // Taken first, so that bring-up has what the meeting leaves of the time.
   const uint64_t deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
   bootstrap::SideChannel side_channel = bootstrap::SideChannel::join(plan.meeting);
   BroughtUp made;
@@ -78,6 +81,7 @@ Mesh::Mesh(const MeshPlan& plan, bootstrap::SideChannel side_channel, BroughtUp 
       incarnation_(random_incarnation()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       relay_timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  // One rank: no engine, no thread, and nobody whose life is to be watched. wait() alone makes deadlines pass.
   if (!made_.station) {
     return;
   }
@@ -91,9 +95,11 @@ Mesh::Mesh(const MeshPlan& plan, bootstrap::SideChannel side_channel, BroughtUp 
       on_cable_failed(cable);
     }
   }
+  // The last thing: all that it looks at is there. Should this throw (std::system_error), the members clean up.
   thread_ = base::start_thread([this] { run(); });
 }
 
+/// A copy, which is old as soon as the lock is given back.
 std::vector<bool> Mesh::down_cables() const {
   std::vector<bool> down(down_cables_.size());
   std::transform(down_cables_.begin(), down_cables_.end(), down.begin(),
@@ -101,6 +107,7 @@ std::vector<bool> Mesh::down_cables() const {
   return down;
 }
 
+/// One of three must happen to the receipt before this returns: a client has it, it is settled and kept, or released.
 void Mesh::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
   if (Client* const client = clients_.find(header.group)) {
     client->on_chunk(header, receipt);
@@ -122,13 +129,16 @@ void Mesh::on_word(const engine::ChunkHeader& header, std::span<const std::byte>
 }
 
 bool Mesh::progress(uint64_t now_ns) {
+  // So the time that clients and liveness are told never goes back.
   now_ns = now_ns_ = std::max(now_ns, now_ns_);  // another thread may have looked at the clock since
   const bool has_done = engine() != nullptr && engine()->progress(now_ns);
-  // What a client does goes on as its chunks arrive; whatever else has changed for it is looked at when nothing arrives.
+  // What a client does goes on as its chunks arrive; whatever else has changed for it is looked at when nothing
+  // arrives.
   n_unadvanced_ += has_done ? 1 : 0;
   const bool is_quiet = n_unadvanced_ > 0 && !has_done;
   if (is_quiet || n_unadvanced_ >= kMostUnadvanced || now_ns >= next_advance_ns_) {
     n_unadvanced_ = 0;
+    // Relaxed: written under the lock; whoever reads it without only decides by it how long to sleep.
     wants_turn_.store(advance_clients(now_ns), std::memory_order_relaxed);
     next_advance_ns_ = wants_turn_ ? now_ns : now_ns + kAdvanceNs;
   }
@@ -142,6 +152,7 @@ bool Mesh::advance_clients(uint64_t now_ns) {
   return wants_turn;
 }
 
+/// Stored before the descriptor is written: the thread that it wakes sees it, since the kernel orders write and read.
 void Mesh::want_turn() {
   wants_turn_.store(true, std::memory_order_relaxed);
   next_advance_ns_ = 0;

@@ -17,10 +17,12 @@ class Reconnection {
   /// Takes the cable's queue pairs and begins. Throws base::Error; then they are back.
   Reconnection(std::shared_ptr<engine::Station> station, uint32_t cable, const engine::CableAddress& peer);
 
+  /// Without the lock of the mesh or with it: never blocks.
   bool is_over() const { return errand_->is_over(); }
   /// Blocks until `deadline_ns` (base::now_ns()) at most: whether it is over.
   bool wait_until(uint64_t deadline_ns) const { return errand_->wait_until(deadline_ns); }
   /// Once it is over: the cable has its queue pairs back. Throws base::Error if they are not connected.
+  /// Once, under the lock of whoever uses the station.
   void finish();
 
  private:

@@ -40,6 +40,7 @@ std::string difference(uint32_t rank, const Settings& theirs, const Settings& ou
 
 }  // namespace
 
+/// Not a secret or a seal: two files that differ and have one check are a chance of one in four thousand million.
 uint32_t check_of(const bringup::DeviceMatrix& matrix) {
   std::string text;
   for (const auto& row : matrix) {
@@ -72,6 +73,7 @@ Settings parse_settings(std::span<const std::byte> bytes, uint32_t rank, const S
                     rank, version, Settings::kVersion));
   }
   Settings theirs;
+  // A value that is none of the enumeration's equals no value of ours, and difference() refuses it.
   theirs.checksums = static_cast<engine::Checksums>(reader.take<uint8_t>());
   theirs.is_measured = reader.take<uint8_t>() != 0;
   theirs.device_file = reader.take<uint32_t>();

@@ -14,13 +14,15 @@ namespace ringbolt::mesh {
 
 /// What a rank says of itself before anybody touches a device.
 struct Settings {
+  /// Raised with any change of what ranks exchange in bring-up; ranks of two versions don't join.
   static constexpr uint32_t kVersion = 6;  ///< of bring-up as a whole
 
   engine::Checksums checksums = engine::Checksums::carried;
   bool is_measured = true;
   uint32_t device_file = 0;  ///< check_of()
   uint32_t random = 0;       ///< rank 0's is the session
-  uint32_t left_ms = 0;      ///< until its deadline
+  // No point in time, since hosts' monotonic clocks begin at their own starts.
+  uint32_t left_ms = 0;  ///< until its deadline
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };

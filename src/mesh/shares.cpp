@@ -11,6 +11,7 @@ std::vector<std::vector<std::byte>> share(bootstrap::SideChannel& side_channel, 
   base::ByteWriter writer;
   writer.put(static_cast<uint8_t>(trouble.empty() ? 1 : 0));
   writer.put_bytes(trouble.empty() ? mine : std::as_bytes(std::span(trouble)));
+  // Also by a rank that is in trouble: the others wait for it, and are to hear why.
   auto shares = side_channel.all_gather(writer.bytes(), deadline_ns);
   if (!shares) {
     throw JoinError(trouble.empty() ? shares.error().text : trouble);
@@ -18,6 +19,7 @@ std::vector<std::vector<std::byte>> share(bootstrap::SideChannel& side_channel, 
   std::string words;
   for (uint32_t rank = 0; rank < shares->size(); ++rank) {
     std::vector<std::byte>& bytes = (*shares)[rank];
+    // Format: a byte, 1 with a share and 0 with the words of trouble.
     if (bytes.empty() || bytes[0] != std::byte{1}) {
       const size_t n_letters = bytes.empty() ? 0 : bytes.size() - 1;
       words += fmt::format("{}rank {}: {}", words.empty() ? "" : "; ", rank,

@@ -21,8 +21,9 @@ constexpr uint64_t kMicrosecond = 1'000;
 constexpr uint64_t kMillisecond = 1'000'000;
 /// A caller polls so long without anything arriving before it sleeps: longer than a peer needs to be woken.
 constexpr uint64_t kPollNs = 200 * kMicrosecond;
-/// A caller that has all it wants goes on for so long while chunks of its own wait for the peer's credits: the peer, which
-/// works on those before, mostly gives them at once, and to wake the thread takes the core from whoever computes on it.
+/// A caller that has all it wants goes on for so long while chunks of its own wait for the peer's credits: the peer,
+/// which works on those before, mostly gives them at once, and to wake the thread takes the core from whoever computes
+/// on it.
 constexpr uint64_t kFinishNs = 50 * kMicrosecond;
 /// Sleeping callers look after deadlines; devices without events are polled so often.
 constexpr uint64_t kNapNs = 20 * kMillisecond;
@@ -60,8 +61,8 @@ Mesh::~Mesh() {
   }
 }
 
-/// What this rank has sent must arrive although it may have to be sent again, and others may need it as a relay for what
-/// it does not wait for itself: so it stays until all others want to go, too, but not for long.
+/// What this rank has sent must arrive although it may have to be sent again, and others may need it as a relay for
+/// what it does not wait for itself: so it stays until all others want to go, too, but not for long.
 void Mesh::leave() {
   const uint64_t deadline_ns = base::now_ns() + kLingerNs;
   bool has_told = false;
@@ -80,6 +81,7 @@ void Mesh::leave() {
 }
 
 void Mesh::wait_locked(const std::function<bool()>& is_done, uint64_t now_ns) {
+  // While somebody waits the thread leaves the chunks to them.
   n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // only under the lock
   now_ns = now_ns == 0 ? base::now_ns() : now_ns;
   uint64_t idle_since_ns = now_ns;
@@ -93,6 +95,7 @@ void Mesh::wait_locked(const std::function<bool()>& is_done, uint64_t now_ns) {
         give_way();
       } else {
         const base::Unlocked unlocked(lock);
+        // Whatever it was, the next round finds out.
         (void)sleep_until_something(kNapNs);
         n_polls = 0;
         now_ns = base::now_ns();
@@ -109,6 +112,7 @@ void Mesh::wait_locked(const std::function<bool()>& is_done, uint64_t now_ns) {
   end_waiting(now_ns);
 }
 
+/// Others get the lock meanwhile, too: nothing that was read under it before is true any more.
 void Mesh::give_way() {
   uint64_t away_ns = 0;
   {
@@ -148,9 +152,7 @@ bool Mesh::finish_sending() {
 }
 
 /// Whether something is under way that no caller waits for.
-bool Mesh::is_left_busy() const {
-  return n_waiting_.load(std::memory_order_relaxed) == 0 && clients_.is_any_busy();
-}
+bool Mesh::is_left_busy() const { return n_waiting_.load(std::memory_order_relaxed) == 0 && clients_.is_any_busy(); }
 
 /// A caller goes, who was the one to move chunks. Mostly nobody needs the next ones at once; but a rank that has more
 /// to send than it could, or that others are joined by, must not make them wait for the end of the thread's nap. A
@@ -173,6 +175,7 @@ void Mesh::leave_to_thread(bool has_left_queue) {
 void Mesh::arm() {
   for (const auto& device : engine()->devices()) {
     if (device->channel() != nullptr) {
+      // Events that are left would keep the descriptor readable, and nobody would sleep.
       while (device->channel()->take_event()) {
       }
       (void)device->cq().arm();
@@ -194,12 +197,15 @@ bool Mesh::sleep_until_something(uint64_t most_ns) {
         }
       }
       arm();
+      // After arming: a completion that had come before raises no event (ibv_req_notify_cq(3)), so it is looked for
+      // here.
       if (progress(base::now_ns())) {
         return true;
       }
       most_ns = has_events ? most_ns : std::min(most_ns, kEventlessNapNs);
       const uint64_t now_ns = base::now_ns();
       const uint64_t tick_ns = engine()->next_tick_ns();
+      // Only then is there something to be sent again by the clock.
       if (engine()->n_unacknowledged() > 0) {
         most_ns = std::min(most_ns, tick_ns > now_ns ? tick_ns - now_ns : 0);
       }
@@ -209,6 +215,8 @@ bool Mesh::sleep_until_something(uint64_t most_ns) {
     descriptors.push_back({wake_.get(), POLLIN, 0});
   }
   const timespec timeout{static_cast<time_t>(most_ns / 1'000'000'000), static_cast<long>(most_ns % 1'000'000'000)};
+  // Without the lock. The descriptors stay open: devices, side channel and wake_ live as long as the mesh, whose
+  // destructor nobody may call meanwhile. A signal ends it early, which costs a look.
   const bool has_something = ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr) > 0;
   if (has_something && descriptors[descriptors.size() - 2].revents != 0) {
     const base::LockGuard guard(lock);
@@ -217,6 +225,7 @@ bool Mesh::sleep_until_something(uint64_t most_ns) {
   return has_something;
 }
 
+/// The thread. It ends soon after the destructor says so: wake_ ends its naps.
 void Mesh::run() {
   while (!is_ending_) {
     if (n_waiting_ > 0) {
@@ -229,6 +238,7 @@ void Mesh::run() {
       (void)sleep_until_something(kNapNs);
     }
     eventfd_t woken = 0;
+    // EAGAIN where nobody has written.
     (void)eventfd_read(wake_.get(), &woken);
     // Who waits may sleep, and this thread has read what was to wake it.
     const bool moves = n_waiting_ == 0 || wants_turn_ || has_left_queue_;
@@ -250,6 +260,7 @@ void Mesh::run() {
 
 void Mesh::nap(uint64_t most_ns) {
   std::array<pollfd, 2> descriptors = {{{wake_.get(), POLLIN, 0}, {relay_timer_.get(), POLLIN, 0}}};
+  // All naps are shorter than a second, as timespec(3type) wants of its nanoseconds.
   const timespec timeout{0, static_cast<long>(most_ns)};
   (void)ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr);
   if (uint64_t n_expired = 0; descriptors[1].revents != 0) {

@@ -26,6 +26,7 @@ void Mesh::on_beat(uint32_t cable, std::span<const std::byte> bytes) { hear_beat
 
 void Mesh::hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> cable) {
   const size_t length = fabric::heartbeat_bytes(n_ranks());
+  // What is cut off or of no known form is dropped without a word: the next beat comes soon.
   if (!liveness_ || bytes.size() < length) {
     return;
   }
@@ -41,12 +42,14 @@ void Mesh::hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> c
   }
   next_watch_ns_ = std::min(next_watch_ns_, liveness_->next_heartbeat_ns());
   for (const fabric::CableNews& one : *news) {
+    // Versions wrap at 16 bits: the sign of the difference tells which one is newer (RFC 1982).
     if (one.cable >= cable_versions_.size() || static_cast<int16_t>(one.version - cable_versions_[one.cable]) <= 0) {
       continue;
     }
     cable_versions_[one.cable] = one.version;
     hurry();  // news travel on at once
     if (one.works() && !agrees_that_works(one.cable)) {
+      // This end contradicts, with a newer version, which travels on as all news do.
       ++cable_versions_[one.cable];
       continue;
     }
@@ -64,6 +67,7 @@ bool Mesh::agrees_that_works(uint32_t fabric_cable) {
   return true;  // it is between others
 }
 
+/// By the thread, and by callers that wait long, whoever comes first when it is due; sets when it is due again.
 void Mesh::watch(uint64_t now_ns) {
   now_ns = now_ns_ = std::max(now_ns, now_ns_);
   hear_side_channel(now_ns);
@@ -103,6 +107,7 @@ void Mesh::beat(uint64_t now_ns) {
   for (uint32_t cable = 0; cable < made_.station->n_cables(); ++cable) {
     (void)engine()->send_beat(cable, bytes);  // without credit the peer is behind: it will miss beats
   }
+  // Through the side channel at an interval, through cables also whenever liveness wants it.
   if (now_ns >= next_beat_ns_) {
     next_beat_ns_ = now_ns + knobs_.interval_ns;
     (void)side_channel_.send(bootstrap::kEveryone, kHeartbeatMessage, bytes, true);
@@ -144,16 +149,21 @@ void Mesh::hear_ports(uint64_t now_ns) {
   }
 }
 
+/// A host whose kernel still acknowledges has not lost its power or its network: its rank may be stopped, but not
+/// gone.
 void Mesh::hear_hosts(uint64_t now_ns) {
   const uint64_t answering =
       side_channel_.hosts_answering(static_cast<uint32_t>((knobs_.interval_ns + knobs_.interval_ns / 2) / 1'000'000));
   for (uint32_t other = 0; other < std::min(n_ranks(), fabric::kMaxWatchedRanks); ++other) {
+    // Bit by rank: kMaxWatchedRanks is 64.
     if ((answering >> other & 1) != 0) {
       liveness_->host_answered(other, now_ns);
     }
   }
 }
 
+/// `event.rank` is told by the side channel, as whose message it was; the bytes are a peer's and are parsed with
+/// care.
 void Mesh::hear_message(const bootstrap::Event& event) {
   switch (event.message_kind) {
     case kHeartbeatMessage:
@@ -163,6 +173,7 @@ void Mesh::hear_message(const bootstrap::Event& event) {
       hear_mending(event.rank, event.bytes);
       break;
     case kGivenUpMessage: {
+      // Through the codec and back, which makes foreign text short and printable.
       const auto word = parse_word(emit(Word{
           WordKind::failed, 0, std::string(reinterpret_cast<const char*>(event.bytes.data()), event.bytes.size())}));
       fail_rank(event.rank,
@@ -179,6 +190,7 @@ void Mesh::hear_message(const bootstrap::Event& event) {
   }
 }
 
+/// A connection that ends says less than it seems to: liveness decides, unless there is none.
 void Mesh::hear_end(const bootstrap::Event& event, uint64_t now_ns) {
   const bool has_left = event.kind == bootstrap::Event::Kind::left;
   if (liveness_ && event.rank == 0) {

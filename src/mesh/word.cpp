@@ -5,7 +5,9 @@
 namespace ringbolt::mesh {
 namespace {
 
+/// Behind the kind and four bytes of the code, little-endian (docs/formats/chunk.md).
 constexpr size_t kTextBegin = 5;
+/// Letters. A word has to fit a small slot of the engine, engine::kSmallPayloadBytes.
 constexpr size_t kMostText = 2000;
 
 }  // namespace
@@ -46,6 +48,7 @@ std::optional<Word> parse_word(std::span<const std::byte> bytes) {
   word.code = static_cast<int32_t>(code);
   for (size_t i = kTextBegin; i < bytes.size(); ++i) {
     const char c = static_cast<char>(bytes[i]);
+    // A peer's text ends up in terminals and logs: nothing that these obey gets through.
     word.text.push_back(c >= ' ' && c <= '~' ? c : '?');
   }
   return word;

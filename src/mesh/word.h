@@ -12,6 +12,7 @@
 namespace ringbolt::mesh {
 
 // Kinds of messages in the side channel (SideChannel::send) that are the mesh's own; all others are its clients'.
+// 2 is the groups' (group/word.h).
 inline constexpr uint16_t kHeartbeatMessage = 1;
 inline constexpr uint16_t kMendingMessage = 3;
 inline constexpr uint16_t kLeavingMessage = 4;
@@ -35,6 +36,7 @@ struct Word {
   std::string text = {};
 };
 
+/// A text that is too long is cut. Pure, as the next one.
 std::vector<std::byte> emit(const Word& word);
 /// Any bytes are safe. Nothing if it is no word, or of a kind that is not known.
 std::optional<Word> parse_word(std::span<const std::byte> bytes);

@@ -11,6 +11,7 @@
 namespace ringbolt::rsocket {
 
 /// An IPv4 or IPv6 address with its port.
+/// A value; of no family until one is given. Thread-safe as values are.
 struct Address {
   sockaddr_storage storage{};
 
@@ -43,9 +44,11 @@ struct Address {
 
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  /// AF_UNSPEC, AF_INET or AF_INET6. The functions below want one of the last two.
   int family() const { return storage.ss_family; }
   socklen_t length() const { return length_of(family()); }
 
+  /// Host order, as set_port().
   uint16_t port() const {
     return family() == AF_INET ? ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port)
                                : ntohs(reinterpret_cast<const sockaddr_in6&>(storage).sin6_port);
@@ -82,11 +85,13 @@ struct Address {
     }
   }
 
+  /// Some order, for maps; equal only if all bytes are, an IPv6 flow label and scope among them.
   friend bool operator<(const Address& a, const Address& b) {
     return std::memcmp(&a.storage, &b.storage, sizeof a.storage) < 0;
   }
 
   /// As getsockname() does: as much as fits, and how long it is.
+  /// *out_length: how much room there is, then how long the address is, which may be more.
   void copy_to(sockaddr* out, socklen_t* out_length) const {
     if (out == nullptr || out_length == nullptr) {
       return;

@@ -34,6 +34,7 @@ int answer(const Status& status, const Call& call, Socket* socket) {
 }
 
 /// Calls `use` with the socket, or answers EBADF.
+// Holds a share of the socket until the call returns: rclose() of another thread does not destroy it meanwhile.
 template <class Use>
 auto with(const Call& call, Use use) {
   using Answer = decltype(answer(use(std::declval<Socket&>()), call, nullptr));
@@ -171,6 +172,8 @@ int rshutdown(int socket, int how) try {
 }
 
 int rclose(int socket) try {
+  // First: no other call finds it, and the number is the program's to lose once. It stays open until the last call is
+  // over.
   const auto found = descriptors().remove(socket);
   if (found == nullptr) {
     return refuse(EBADF, {__func__, socket}, nullptr);
@@ -196,6 +199,7 @@ ssize_t rrecvfrom(int socket, void* buf, size_t len, int flags, sockaddr* src_ad
 }
 
 ssize_t rrecvmsg(int socket, msghdr* msg, int flags) try {
+  // There are no control messages (cmsg(3)).
   if (msg == nullptr || (msg->msg_control != nullptr && msg->msg_controllen > 0)) {
     return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP, {__func__, socket, "flags {:#x}", {flags}});
   }
@@ -302,6 +306,7 @@ int rgetsockopt(int socket, int level, int optname, void* optval, socklen_t* opt
 int rfcntl(int socket, int cmd, ...) try {
   va_list arguments;
   va_start(arguments, cmd);
+  // Other commands have no argument, or one of another type.
   const int flags = cmd == F_SETFL ? va_arg(arguments, int) : 0;
   va_end(arguments);
   return with({__func__, socket, "command {}", {cmd}}, [&](Socket& s) -> Result<int> {

@@ -32,6 +32,7 @@ short BlockingSocket::begin_sleep(short events, Sleeper& sleeper, std::vector<po
     if (now != 0) {
       return now;
     }
+    // What came in before the queue was armed may have raised no event: it is looked at once more.
   } while (arm());
   watchers_.add(sleeper);
   add_waits(waits);

@@ -14,6 +14,7 @@ namespace ringbolt::rsocket {
 /// What sockets of all kinds have in common: calls that wait. There is no thread behind a socket: each call takes along
 /// what has come in; one that waits polls for a while, then sleeps on the socket's descriptors, and rings those that
 /// sleep on it beside itself when it has taken something off them. Thread-safe.
+/// One lock a socket; no call holds it while it sleeps or spins.
 class BlockingSocket : public Socket {
  public:
   int file_flags() const final { return file_flags_.load(); }
@@ -26,6 +27,7 @@ class BlockingSocket : public Socket {
   /// `flags`: of a call, as MSG_DONTWAIT.
   bool is_nonblocking(int flags) const;
   /// `timeout`: of the socket for such calls; 0: none.
+  /// Over at once for a call that does not block.
   Deadline deadline_of(const timeval& timeout, int flags) const;
 
   /// Makes progress until `done()`, or `deadline`: EAGAIN; or a signal: EINTR. Gives the lock up meanwhile.
@@ -35,6 +37,7 @@ class BlockingSocket : public Socket {
   template <class Done>
   Status wait_through_signals(const Deadline& deadline, Done done) RINGBOLT_REQUIRES(lock_);
   /// The state has changed: everybody may look again.
+  /// One write(2) for each thread that sleeps; never blocks.
   void wake_all() RINGBOLT_REQUIRES(lock_) { watchers_.ring(); }
 
   base::Mutex lock_;  ///< of the whole socket
@@ -51,12 +54,14 @@ class BlockingSocket : public Socket {
   /// After a sleep: takes the events off the descriptors.
   virtual void take_events() RINGBOLT_REQUIRES(lock_) = 0;
 
+  // Read without the lock by calls that have yet to take one; sequentially consistent.
   std::atomic<int> file_flags_{0};
   WatchList watchers_ RINGBOLT_GUARDED_BY(lock_);
 };
 
 template <class Done>
 Status BlockingSocket::wait(const Deadline& deadline, Done done) {
+  // In the watch list only while it sleeps, so it outlives what is there of it.
   Sleeper& sleeper = Sleeper::of_this_thread();
   uint64_t spin_until_ns = 0;
   for (;;) {
@@ -79,6 +84,7 @@ Status BlockingSocket::wait(const Deadline& deadline, Done done) {
     std::vector<pollfd>& waits = sleeper.scratch();
     waits.clear();
     add_waits(waits);
+    // Under the same hold of the lock as arm(): who takes an event off the descriptors from here on rings.
     watchers_.add(sleeper);
     bool is_interrupted = false;
     {
@@ -86,6 +92,7 @@ Status BlockingSocket::wait(const Deadline& deadline, Done done) {
       is_interrupted = sleeper.sleep(waits, deadline) < 0 && errno == EINTR;
     }
     watchers_.remove(sleeper);
+    // Also where nothing has come: another thread's wake-up may have been for all.
     take_events();
     if (is_interrupted) {
       return base::fail(EINTR);

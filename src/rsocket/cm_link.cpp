@@ -22,6 +22,7 @@ base::Result<EventChannel> CmLink::make_channel() {
     return base::fail(errno_or(ENODEV));
   }
   const int flags = ::fcntl(channel->fd, F_GETFL);
+  // So that next() never waits (rdma_get_cm_event(3)).
   if (flags < 0 || ::fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
     return base::fail(errno);
   }
@@ -44,6 +45,7 @@ base::Result<CmLink> CmLink::create(rdma_port_space space) {
 }
 
 base::Result<CmLink> CmLink::adopt(rdma_cm_id* id) {
+  // From here on: whatever fails destroys it, and so rejects the request.
   CmId owned(id);
   auto channel = make_channel();
   if (!channel) {

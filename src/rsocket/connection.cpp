@@ -11,6 +11,7 @@ namespace ringbolt::rsocket {
 namespace {
 
 /// A queue that stays in the error state can hold no more completions than this many batches.
+// Of 16 each: 65536 completions bound one call.
 constexpr int kMaxBatches = 4096;
 constexpr int kBatch = 16;
 
@@ -85,11 +86,14 @@ void Connection::handle_receive(const ibv_wc& completion) {
 void Connection::handle_message(Immediate message, uint32_t written_bytes) {
   switch (message.op) {
     case Op::data:
+      // The peer wrote only where its key let it; what it says is checked all the same, since programs are told of as
+      // many bytes.
       if (!in_.take_data(message.value)) {
         break_off(EPROTO);
       }
       break;
     case Op::credits:
+      // A grant that wrote something else than a target counts as one without.
       out_.take_grant(message.value, written_bytes == kTargetBytes);
       break;
     case Op::iomap_updated:
@@ -129,6 +133,7 @@ void Connection::grant_if_due() {
   request.imm_data = Immediate{Op::credits, due.limit}.emit_wire();
   if (due.half) {
     const auto bytes = emit_target(*due.half, peer_tables_.is_swapped());
+    // Free again: of the SendSlots::kControl messages that can be under way this is the oldest's.
     std::byte* place = endpoint_.control_place(control_number_++);
     std::memcpy(place, bytes.data(), bytes.size());
     piece = {reinterpret_cast<uint64_t>(place), static_cast<uint32_t>(bytes.size()), endpoint_.staging().lkey()};
@@ -146,6 +151,7 @@ void Connection::grant_if_due() {
 void Connection::send_control(Control what) {
   ibv_send_wr request{};
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  // No piece: neither address nor key of the peer is needed.
   if (what == Control::keepalive) {
     request.opcode = IBV_WR_RDMA_WRITE;  // of no bytes: it takes no receive, and fails if nobody is there
   }
@@ -183,6 +189,7 @@ void Connection::post(ibv_send_wr& request) {
   // There will be no completion to give these back.
   ibv_wc lost{};
   lost.wr_id = request.wr_id;
+  // So that it gives its slot back, and does not count as the failure itself.
   lost.status = IBV_WC_SUCCESS;
   handle_send(lost);
   break_off(error);

@@ -18,6 +18,7 @@ namespace ringbolt::rsocket {
 /// The data part of a connected stream: turns what SendWindow, ReceiveWindow and PeerTables decide into work requests,
 /// and tells them what completed. Knows nothing of waiting. Not thread-safe: its owner's lock guards it. Two calls let
 /// go of that lock while they copy, and rely on their owner that only one thread sends, and one receives, at a time.
+/// Owns the endpoint; destroys the queue pair, not the id.
 class Connection {
  public:
   /// Makes the verbs objects on `id`, which outlives this. Throws base::Error.
@@ -29,6 +30,7 @@ class Connection {
   /// What to tell the peer.
   ConnectionData local_data() const;
   /// What the peer told. Only after this may anything be sent. EPROTO: it makes no sense.
+  /// Once.
   base::Result<void> join(const ConnectionData& peer);
 
   /// Takes all completions, tells the peer of room that became free. Returns whether anything came in.
@@ -64,6 +66,8 @@ class Connection {
   void send_control(Control what);
 
   /// Copies what has come in, as much as fits. `peek`: it stays there. Returns how many bytes.
+  /// Also after an error: what has come in stays. The peer may not write there before it is offered the half anew, so
+  /// the bytes stand still while they are copied.
   size_t receive(IoCursor& to, bool peek, base::Mutex& lock) RINGBOLT_REQUIRES(lock);
 
   Endpoint& endpoint() { return endpoint_; }
@@ -87,6 +91,7 @@ class Connection {
   PeerTables peer_tables_;
   uint32_t control_number_ = 0;
   uint32_t receives_to_post_ = 0;
+  // The first one, for good.
   int error_ = 0;
   bool has_joined_ = false;
   bool heard_ = false;

@@ -11,6 +11,7 @@ constexpr uint8_t kFlagBigEndian = 1U << 0U;
 constexpr uint8_t kFlagIomap = 1U << 1U;
 
 constexpr uint32_t kLargestPlainCode = 128;
+// Seven bits of an upper byte.
 constexpr uint32_t kLargestEntries = 0x7f00;
 
 template <std::unsigned_integral T>

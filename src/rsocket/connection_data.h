@@ -38,8 +38,10 @@ struct ConnectionData {
   RemoteBlock targets;         ///< length: how many entries the table has
   RemoteBlock ring;            ///< length: bytes
 
+  /// Pure, as parse().
   std::array<std::byte, kBytes> emit() const;
   /// Reads the first 40 bytes; what follows is padding. EPROTO: too short, or a version other than 1.
+  /// Any bytes are safe. Addresses, keys and lengths are the peer's: nothing here is followed.
   static base::Result<ConnectionData> parse(std::span<const std::byte> bytes);
 
   friend bool operator==(const ConnectionData&, const ConnectionData&) = default;

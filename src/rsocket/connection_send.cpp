@@ -10,8 +10,10 @@ namespace ringbolt::rsocket {
 /// Brings the next `length` bytes to where a work request may take them from. Returns how many bytes of staging that
 /// cost.
 uint32_t Connection::stage(IoCursor& from, uint32_t length, ibv_sge& piece, base::Mutex& lock) {
+  // The device copies it while it is posted, straight from the program's memory.
   const void* inlined = out_.is_inline(length) ? from.in_one_piece(length) : nullptr;
   if (inlined != nullptr) {
+    // The key of inline data is not looked at (ibv_post_send(3)).
     piece = {reinterpret_cast<uint64_t>(inlined), length, 0};
     from.skip(length);
     return 0;
@@ -64,6 +66,7 @@ uint32_t Connection::send_direct(IoCursor& from, uint64_t offset, uint32_t at_mo
 
 void Connection::send_mapping(uint32_t index, uint64_t offset, const RemoteBlock& block) {
   out_.take_mapping();
+  // On the stack: inline data are copied by the post, others are copied to the buffer here.
   const auto bytes = emit_iomap(offset, block, peer_tables_.is_swapped());
   constexpr auto kLength = static_cast<uint32_t>(kIomapBytes);
   ibv_sge piece{reinterpret_cast<uint64_t>(bytes.data()), kLength, 0};

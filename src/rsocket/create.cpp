@@ -17,6 +17,7 @@ base::Result<std::shared_ptr<Socket>> create_socket(int domain, int type, int pr
     return base::fail(EOPNOTSUPP);
   }
   auto made = is_stream ? Stream::create(domain) : Datagram::create(domain);
+  // SOCK_CLOEXEC needs nothing: our descriptors are made so.
   if (made && (type & SOCK_NONBLOCK) != 0) {
     (void)(*made)->set_file_flags(O_NONBLOCK);
   }

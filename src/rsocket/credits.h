@@ -20,6 +20,7 @@ class SendCredits {
 
  private:
   uint16_t sent_ = 0;
+  // Compared for equality alone, so the wrap at 2^16 needs no care: at most 65534 are granted at a time.
   uint16_t limit_;
 };
 
@@ -32,6 +33,7 @@ class ReceiveCredits {
   /// A message that counts has come in, and its receive will be posted again.
   void arrived() { ++arrived_; }
   /// Half of what was granted is used up.
+  /// So a peer that sends without pause seldom waits, and a credit message is rare.
   bool is_due() const { return static_cast<uint16_t>(arrived_ - told_) >= (depth_ + 1) / 2; }
   /// The number to tell the peer. From now on it counts as told.
   uint16_t take_grant() {
@@ -55,6 +57,7 @@ class SendSlots {
 
   bool has_data() const { return data_ > 0; }
   bool has_control() const { return control_ > 0; }
+  /// Precondition: has_data(); likewise take_control().
   void take_data() { --data_; }
   void take_control() { --control_; }
   void return_data() { ++data_; }

@@ -9,6 +9,7 @@ namespace ringbolt::rsocket {
 namespace {
 
 /// Peers that a socket remembers. A new one beyond this is not answered: whoever makes up addresses gains nothing.
+/// Bounds memory and address handles; it is for the life of the socket.
 constexpr size_t kMostPeers = 4096;
 
 }  // namespace
@@ -71,6 +72,7 @@ base::Result<Address> Datagram::peer_name() {
 Status Datagram::set_option(int level, int name, const void* value, socklen_t length) {
   const base::LockGuard lock(lock_);
   const auto noted = options_.set(level, name, value, length, !links_.empty());
+  // The kernel's socket knows none of these.
   if (level >= SOL_RDMA) {
     return noted;
   }
@@ -153,6 +155,7 @@ void Datagram::take_greeting(const Address& from, std::span<const std::byte> dat
   }
   // Who sends says which address it has on the fabric; UDP may show another one of its host.
   const bool is_said = header->address.family() == from.family() && header->address.is_routable();
+  // Nobody has proved it: as with UDP, a sender may say that he is somebody else.
   Address who = is_said ? header->address : from;
   who.set_port(from.port());
   const auto found = peer_at(who);
@@ -161,9 +164,11 @@ void Datagram::take_greeting(const Address& from, std::span<const std::byte> dat
   }
   Peer& peer = **found;
   if (header->op == GreetingHeader::Op::data) {
+    // Lost, it is sent again with the next datagram that comes this way.
     (void)greet(who, peer, GreetingHeader::Op::control, nullptr);
     deliver(who, datagram.subspan(header->bytes()));
   }
+  // A peer that was started anew has another queue pair.
   if (peer.handle == nullptr || peer.qpn != header->qpn) {
     auto handle = resolve_path(peer.link->pd(), peer.link->local(), who);
     if (handle) {

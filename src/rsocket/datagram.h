@@ -15,6 +15,8 @@ namespace ringbolt::rsocket {
 
 /// A datagram socket: a UDP socket, by which two ends learn each other's queue pairs (the first datagrams go that way),
 /// and a UD queue pair per address of this host that it talks through. Unreliable, as datagrams are. Thread-safe.
+/// Owns the UDP socket, whose number is the program's, and its links. Peers are never forgotten, so that pointers to
+/// them stay good.
 class Datagram final : public BlockingSocket {
  public:
   static base::Result<std::shared_ptr<Socket>> create(int family);
@@ -67,6 +69,7 @@ class Datagram final : public BlockingSocket {
   const int family_;
   Options options_ RINGBOLT_GUARDED_BY(lock_);
   bool is_closed_ RINGBOLT_GUARDED_BY(lock_) = false;
+  // null: not connected
   std::unique_ptr<Address> connected_ RINGBOLT_GUARDED_BY(lock_);
   std::vector<std::unique_ptr<DatagramLink>> links_ RINGBOLT_GUARDED_BY(lock_);
   std::map<Address, Peer> peers_ RINGBOLT_GUARDED_BY(lock_);

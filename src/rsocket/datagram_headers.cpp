@@ -6,6 +6,7 @@ namespace ringbolt::rsocket {
 namespace {
 
 constexpr uint32_t kTag = 0x55555555;
+// Queue pair numbers have 24 bits.
 constexpr uint32_t kQpnMask = 0xffffff;
 
 sockaddr_in& v4(Address& address) { return reinterpret_cast<sockaddr_in&>(address.storage); }

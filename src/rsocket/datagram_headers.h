@@ -39,7 +39,9 @@ struct GreetingHeader {
   Address address;  ///< its port means nothing
 
   size_t bytes() const { return address.family() == AF_INET ? 16 : kMaxBytes; }
+  /// Precondition: `out` has bytes().
   void emit(std::span<std::byte> out) const;
+  /// Any bytes are safe; `op` may be none of the above. Nothing: no such header, or not whole.
   static std::optional<GreetingHeader> parse(std::span<const std::byte> in);
 };
 

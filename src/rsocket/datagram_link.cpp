@@ -10,8 +10,10 @@ namespace ringbolt::rsocket {
 namespace {
 
 constexpr const char* kName = "datagram rsocket";
+// In front of each datagram (InfiniBand Architecture Specification 1.4, 11.4.1.2).
 constexpr uint32_t kGrhBytes = sizeof(ibv_grh);
 constexpr uint32_t kReceiveBytes = DatagramLink::kSlotBytes + kGrhBytes;
+// Below that a burst of a few datagrams would be lost.
 constexpr uint32_t kMinSlots = 16;
 
 [[noreturn]] void refuse(const char* call) { throw base::Error(errno == 0 ? EIO : errno, call, kName); }
@@ -141,6 +143,7 @@ bool DatagramLink::progress(const Deliver& deliver) {
       const WorkId id = WorkId::parse(completion.wr_id);
       any = true;
       if (id.kind == WorkKind::data) {
+        // Of sends the WorkId has the slot in that place. Failed or not, the slot is free.
         free_slots_.push_back(id.staged_bytes);
         continue;
       }

@@ -12,6 +12,7 @@
 namespace ringbolt::rsocket {
 
 /// What a datagram socket has at one address of this host: a UD queue pair with its memory. Not thread-safe.
+/// Owns all of it; destroys the queue pair first.
 class DatagramLink {
  public:
   static constexpr uint32_t kSlotBytes = 2048;  ///< of a datagram, its header included
@@ -26,12 +27,15 @@ class DatagramLink {
   const Address& local() const { return header_.source; }
   uint32_t qpn() const { return link_.id()->qp->qp_num; }
   ibv_pd* pd() const { return link_.id()->pd; }
+  /// Open as long as this; non-blocking.
   int channel_fd() const { return channel_->fd; }
 
   bool has_slot() const { return !free_slots_.empty(); }
   /// Sends all of `from`, which fits, to a queue pair. Precondition: has_slot(). An errno, or 0.
+  /// The bytes are copied. `handle` must stay until the send has completed.
   int send(ibv_ah* handle, uint32_t qpn, IoCursor from);
   /// Takes all completions; gives what came in to `deliver`. Returns whether there was one.
+  /// `bytes` until `deliver` returns: the receive is posted again then.
   bool progress(const Deliver& deliver);
   /// Whether the queue was not armed, and is now.
   bool arm();

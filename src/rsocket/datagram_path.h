@@ -10,6 +10,7 @@ using AddressHandle = std::unique_ptr<ibv_ah, Release<&ibv_destroy_ah>>;
 
 /// Asks the connection manager which address of this host is the way to `destination`; its port is 0. Waits as
 /// resolve_path() does. Thread-safe.
+/// ETIMEDOUT, ENETUNREACH and others of rdma_cm.
 base::Result<Address> resolve_source(const Address& destination);
 
 /// Asks the connection manager for the way from `source`, an address of this host, to `destination`, and makes the

@@ -30,6 +30,7 @@ base::Result<size_t> Datagram::send(IoCursor from, int flags, const Address* to)
   if (peer.handle == nullptr) {
     progress();  // his answer may be here
   }
+  // Unknown still: it goes by UDP, as does all until the answer has come.
   if (peer.handle == nullptr) {
     const int error = greet(address, peer, GreetingHeader::Op::data, &from);
     return error == 0 ? base::Result<size_t>(length) : base::fail(error);
@@ -46,6 +47,7 @@ base::Result<size_t> Datagram::send(IoCursor from, int flags, const Address* to)
 
 int Datagram::greet(const Address& to, const Peer& peer, GreetingHeader::Op op, IoCursor* bytes) {
   const GreetingHeader header{op, peer.link->qpn(), peer.link->local()};
+  // Of which no more than what is filled in leaves.
   std::array<std::byte, GreetingHeader::kMaxBytes + DatagramLink::kSlotBytes> out;
   header.emit(out);
   size_t length = header.bytes();

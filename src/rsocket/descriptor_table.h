@@ -9,9 +9,11 @@
 namespace ringbolt::rsocket {
 
 /// Which numbers are sockets of ours. Thread-safe.
+/// Shares sockets with calls under way: one that is taken out ends with the last of them.
 class DescriptorTable {
  public:
   /// Returns its number, or ENOMEM.
+  /// A number is a descriptor of the kernel, so it can't be somebody else's at the same time.
   base::Result<int> add(std::shared_ptr<Socket> socket);
   /// Null: not one of ours.
   std::shared_ptr<Socket> find(int descriptor) const;

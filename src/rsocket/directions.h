@@ -20,6 +20,7 @@ class Directions {
 
   /// `how`: SHUT_RD, SHUT_WR or SHUT_RDWR. Returns what the peer has to be told. Nothing: it is told no news, or not
   /// told that nobody reads; it will find out by what it gets no room for.
+  /// Takes effect here whether the peer can be told or not.
   std::optional<Control> shut(int how) {
     may_read_ = may_read_ && how == SHUT_WR;
     may_write_ = may_write_ && how == SHUT_RD;

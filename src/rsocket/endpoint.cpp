@@ -23,6 +23,7 @@ Endpoint::Endpoint(rdma_cm_id* id, Settings& settings) : id_(id), staging_bytes_
   if (ibv_query_device(id->verbs, &limits) != 0) {
     refuse("ibv_query_device");
   }
+  // Both queues complete to one completion queue.
   const auto deepest = std::min(static_cast<uint32_t>(limits.max_qp_wr), static_cast<uint32_t>(limits.max_cqe) / 2);
   settings.send_depth = std::min(settings.send_depth, deepest);
   settings.receive_depth = std::min(settings.receive_depth, deepest - kSpareReceives);
@@ -47,6 +48,7 @@ Endpoint::Endpoint(rdma_cm_id* id, Settings& settings) : id_(id), staging_bytes_
       throw base::Error(error, "ibv_post_recv", kName);
     }
   } catch (...) {
+    // First: nothing writes to memory or queue any more. Its events are acknowledged before the queue goes.
     rdma_destroy_qp(id_);
     throw;
   }

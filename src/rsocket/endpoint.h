@@ -12,6 +12,7 @@ namespace ringbolt::rsocket {
 class Endpoint {
  public:
   /// More receives than the peer gets credits for: they take its control messages, which it sends without credit.
+  /// Four times what a peer of ours may have under way (SendSlots::kControl).
   static constexpr uint32_t kSpareReceives = 16;
 
   /// `id` has a device, no queue pair, and outlives this. Lowers `settings` to what the device can do. Throws
@@ -32,10 +33,12 @@ class Endpoint {
   std::byte* control_place(uint32_t number) const;
 
   /// Posts `count` receives. An errno, or 0.
+  /// They have no memory: all that comes is written by RDMA, and says so by its immediate data.
   int post_receives(uint32_t count);
   /// The next completion raises an event, and so does one that lies there already. An errno, or 0.
   int arm();
   /// Takes the events off the channel. Whether there was one. Does not block.
+  /// Acknowledges them later, at the latest before the queue is destroyed, which waits for it (ibv_get_cq_event(3)).
   bool take_events();
 
  private:
@@ -48,6 +51,7 @@ class Endpoint {
   RegisteredPages staging_;
   RegisteredPages ring_;
   RegisteredPages table_;
+  // without the control messages' places behind them
   uint32_t staging_bytes_ = 0;
 };
 

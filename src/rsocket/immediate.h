@@ -22,6 +22,7 @@ enum class Control : uint32_t {
 };
 
 /// The four bytes that travel with each WRITE, most significant byte first on the wire. Here in host order.
+/// Any word can be parsed: `op` may be a reserved one then.
 struct Immediate {
   Op op = Op::data;
   uint32_t value = 0;

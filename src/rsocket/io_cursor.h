@@ -11,9 +11,11 @@
 namespace ringbolt::rsocket {
 
 /// Walks over the pieces of a caller's iovec. Owns nothing. Not thread-safe.
+/// A copy goes on from where the original was. The program's array and memory must stay.
 class IoCursor {
  public:
   /// Nothing where the lengths add up to more than a call can report.
+  /// `pieces`: null only for a count of 0.
   static std::optional<IoCursor> over(const iovec* pieces, size_t count) {
     size_t total = 0;
     for (size_t i = 0; i < count; ++i) {
@@ -55,6 +57,7 @@ class IoCursor {
   IoCursor(const iovec* pieces, size_t total) : piece_(pieces), left_(total) {}
 
   void skip_finished() {
+    // Ends before the array's end: only called while bytes are left.
     while (piece_->iov_len == at_) {
       ++piece_;
       at_ = 0;

@@ -11,6 +11,7 @@ class Keepalive {
  public:
   /// The peer has said something, or has been asked.
   void restart(uint64_t now_ns) { heard_at_ns_ = now_ns; }
+  /// `idle_s`: seconds, above 0.
   bool is_due(uint64_t now_ns, int idle_s) const {
     return now_ns - heard_at_ns_ >= static_cast<uint64_t>(idle_s) * 1'000'000'000U;
   }

@@ -41,6 +41,7 @@ bool Mappings::remove(void* memory, size_t bytes) {
   if (found == mappings_.end()) {
     return false;
   }
+  // One that the peer was told of it keeps in its table: its WRITEs fail by the key from here on.
   if (found->index) {
     news_.remove_if([&](const News& news) { return news.index == *found->index; });
   }

@@ -11,6 +11,7 @@
 namespace ringbolt::rsocket {
 
 /// The memory that a program has mapped to a socket (riomap). Not thread-safe.
+/// Owns the registrations, not the memory, which stays the program's. Under the socket's lock.
 class Mappings {
  public:
   /// A mapping that the peer has to be told of.
@@ -27,6 +28,7 @@ class Mappings {
   bool remove(void* memory, size_t bytes);
 
   /// The oldest mapping that the peer does not know of; null: it knows all.
+  /// Good until told() or remove().
   const News* news() const { return news_.empty() ? nullptr : &news_.front(); }
   void told() { news_.pop_front(); }
 

@@ -15,6 +15,7 @@ namespace ringbolt::rsocket {
 class OpeningSteps {
  public:
   static constexpr int kAttempts = 6;  ///< at resolving the address, and at resolving the route
+  /// Then 2, 4, 8, 16 and 32 s.
   static constexpr int kFirstTimeoutMs = 1000;
 
   enum class Next {

@@ -17,6 +17,7 @@ using base::fail;
 using base::Result;
 
 /// How long closing waits if SO_LINGER says nothing.
+// A minute, as the kernel gives TCP's FIN_WAIT2 (tcp(7), tcp_fin_timeout).
 constexpr uint64_t kLingerNs = 60'000'000'000;
 
 /// A value that a program passed as bytes.
@@ -64,6 +65,7 @@ Result<void> store_buffer(uint32_t& place, const void* value, socklen_t length, 
   if (!given || *given < 0) {
     return fail(EINVAL);
   }
+  // Else the value counts for nothing, and the call is no error, as for a connected TCP socket.
   if (!is_fixed) {
     place = Settings::buffer_bytes(2 * static_cast<uint64_t>(*given));
   }

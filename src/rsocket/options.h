@@ -21,6 +21,7 @@ struct Options {
   linger linger_time{};
   timeval send_timeout{};
   timeval receive_timeout{};
+  // Two hours, as tcp(7).
   int keepalive_idle_s = 7200;
   int reuse_address = 0;
   int keepalive = 0;
@@ -34,6 +35,7 @@ struct Options {
 
   /// `is_fixed`: the socket is connecting or connected, and its buffers and queues have their sizes. Errors as
   /// setsockopt: EINVAL for a value, ENOPROTOOPT for an option that does not exist.
+  /// Where it fails nothing has changed.
   base::Result<void> set(int level, int name, const void* value, socklen_t length, bool is_fixed);
   /// ENOPROTOOPT: not an option that this struct knows.
   base::Result<void> get(int level, int name, void* value, socklen_t* length) const;

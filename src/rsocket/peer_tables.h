@@ -23,6 +23,7 @@ class PeerTables {
   /// Of a peer that has not said anything yet.
   PeerTables() = default;
   /// `peer` has one target at least. The first is known to it from our connection data.
+  /// A remainder of its number of targets: 0 would be a division by it.
   explicit PeerTables(const ConnectionData& peer)
       : targets_(peer.targets),
         iomap_entries_(peer.has_iomap ? peer.iomap_entries : 0),
@@ -35,6 +36,7 @@ class PeerTables {
   uint32_t iomap_entries() const { return iomap_entries_; }
 
   /// The entry for the next target, each in its turn.
+  /// It may wrap at 2^64 where a peer tells nonsense: its key then refuses the WRITE.
   Place take_target() {
     const Place place{targets_.address + next_target_ * kTargetBytes, targets_.key};
     next_target_ = (next_target_ + 1) % targets_.length;

@@ -12,6 +12,7 @@ namespace ringbolt::rsocket {
 class PieceSize {
  public:
   static constexpr uint32_t kFirstBytes = 8192;  ///< POLLOUT: such a one can go
+  /// Longer ones gain little: the peer copies one while the next comes.
   static constexpr uint32_t kMostBytes = 65536;
 
   uint32_t bytes() const { return bytes_; }

@@ -8,6 +8,7 @@ namespace ringbolt::rsocket {
 namespace {
 
 /// One call of poll(): the program's descriptors, and which of them are sockets of ours.
+/// Holds shares of the sockets: another thread's rclose() does not destroy them meanwhile.
 class Waiting {
  public:
   Waiting(const DescriptorTable& table, std::span<pollfd> waits) : waits_(waits) {
@@ -47,6 +48,7 @@ class Waiting {
         is_ready = sockets_[begun]->begin_sleep(waits_[begun].events, sleeper, descriptors) != 0;
       }
     }
+    // The one that was ready has not begun to sleep.
     const size_t asleep = is_ready ? begun - 1 : begun;
     bool is_interrupted = false;
     if (!is_ready) {
@@ -137,6 +139,7 @@ base::Result<int> select_all(const DescriptorTable& table, int limit, fd_set* re
   }
   for (const pollfd& wait : waits) {
     if ((wait.revents & POLLNVAL) != 0) {
+      // As select(2) has it of a descriptor that is not open.
       return base::fail(EBADF);  // the sets stay as they are
     }
   }

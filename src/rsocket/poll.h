@@ -10,6 +10,7 @@ namespace ringbolt::rsocket {
 
 /// poll() for sockets of `table` and any other descriptors together. Polls for some microseconds, then sleeps. Returns
 /// how many of `waits` have something. Thread-safe.
+/// EFAULT, EINTR and what poll(2) answers. `timeout_ms`: negative for ever.
 base::Result<int> poll_all(const DescriptorTable& table, pollfd* waits, nfds_t count, int timeout_ms);
 
 /// select() likewise. Null sets and a null `timeout` as there. Thread-safe.

@@ -8,6 +8,7 @@ namespace ringbolt::rsocket {
 /// The ring that the peer writes the stream into, as two halves. The peer fills a half it was offered from front to
 /// back, then the next; a half is offered again when all of it has been read. The peer may always have one half more
 /// than it is filling. Counts only; it owns no memory. Not thread-safe.
+/// In bytes, below 2^31 for a half, so that no sum wraps.
 class ReceiveRing {
  public:
   /// The first half counts as offered: its address goes with the connection data. `half_bytes` > 0.
@@ -17,6 +18,7 @@ class ReceiveRing {
   uint32_t bytes() const { return 2 * half_; }
 
   /// The peer says it wrote `length` bytes. False: more than it was offered, or across the end of a half.
+  /// `length` is the peer's word.
   bool arrived(uint32_t length) {
     if (length > writable_ || length > half_ - write_ % half_) {
       return false;

@@ -15,6 +15,7 @@ namespace ringbolt::rsocket {
 /// What the peer may send us: how many messages, and into which halves of the ring. Counts only; the ring's memory is
 /// its owner's. Not thread-safe: under the socket's lock.
 /// Source: rdma-core's librdmacm/docs/rsocket, "Message Format".
+/// `readable()` may be looked at while another thread copies: what is copied is not consumed yet.
 class ReceiveWindow {
  public:
   /// A credit message: messages up to number `limit` may come, and with it perhaps a half to write into.

@@ -7,6 +7,7 @@ namespace ringbolt::rsocket {
 void RequestQueue::take(CmEvent event, bool is_open) {
   rdma_conn_param param = event->param.conn;
   const auto* bytes = static_cast<const std::byte*>(param.private_data);
+  // Before the event is acknowledged, with which its private data go.
   const auto peer = ConnectionData::parse({bytes, bytes == nullptr ? size_t{0} : param.private_data_len});
   rdma_cm_id* id = event->id;
   param.private_data = nullptr;

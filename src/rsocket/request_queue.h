@@ -16,6 +16,7 @@ struct Request {
 
 /// The requests at a listening socket, in their order. Those that it destroys are rejected. Not thread-safe: under the
 /// socket's lock.
+/// Owns the ids. How many wait is bounded by the connection manager's backlog.
 class RequestQueue {
  public:
   /// Takes over the id of a connection request, at once to a channel of its own, so that whatever else happens to it is

@@ -40,6 +40,7 @@ std::vector<ibv_path_data> paths_of(const rdma_route& route) {
 }
 
 int path_mtu_bytes(const rdma_route& route) {
+  // Codes of an MTU count from 1 for 256 bytes (enum ibv_mtu).
   return route.num_paths > 0 ? 128 << route.path_rec[0].mtu : kUnknownMtuBytes;
 }
 

@@ -20,6 +20,8 @@ namespace ringbolt::rsocket {
 /// a message a credit and a target in the peer's memory. Counts only; it owns no memory. Not thread-safe: under the
 /// socket's lock.
 /// Source: rdma-core's librdmacm/docs/rsocket, "Message Format".
+/// What take_*() has taken comes back by give_back(), in the order of the posts: of a request that was not posted,
+/// too.
 class SendWindow {
  public:
   /// A place in the buffer.
@@ -92,6 +94,7 @@ class SendWindow {
   void take_control() { slots_.take_control(); }
 
   /// A work request is done, in their order.
+  /// Each once.
   void give_back(const WorkId& done) {
     if (done.kind == WorkKind::control) {
       slots_.return_control();

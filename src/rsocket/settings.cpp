@@ -34,6 +34,7 @@ Settings default_settings() {
 }
 
 uint64_t default_spin_ns() {
+  // Read once: waiting asks for it each time.
   static const uint64_t spin_ns =
       1000ULL * std::min(configured("polling_time", kSpinMicroseconds), kMaxSpinMicroseconds);
   return spin_ns;

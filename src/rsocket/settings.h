@@ -6,6 +6,7 @@
 namespace ringbolt::rsocket {
 
 /// What can be chosen about a socket before it is connected, by rsetsockopt; an accepted socket has its listener's.
+/// Bytes and numbers of work requests.
 struct Settings {
   uint32_t send_bytes = 1U << 17U;     ///< SO_SNDBUF: the buffer that bytes wait in until the peer has them
   uint32_t receive_bytes = 1U << 17U;  ///< SO_RCVBUF: the ring that the peer writes into, two halves
@@ -19,6 +20,7 @@ struct Settings {
   static constexpr uint32_t kMinDepth = 16;
   static constexpr uint32_t kMaxDepth = 0xfffe;  ///< credits are counted with 16 bits
 
+  /// The nearest size that there is: even, for two halves.
   static uint32_t buffer_bytes(uint64_t wanted) {
     const uint64_t even = wanted + wanted % 2;
     return static_cast<uint32_t>(std::clamp<uint64_t>(even, kMinBufferBytes, kMaxBufferBytes));

@@ -11,6 +11,7 @@ namespace ringbolt::rsocket {
 
 /// What a thread sleeps on besides the descriptors it waits for, so that another thread that has taken an event off one
 /// of them can wake it. One per thread. ring() is thread-safe, the rest is for its own thread.
+/// Lives as long as its thread.
 class Sleeper {
  public:
   static Sleeper& of_this_thread();
@@ -18,6 +19,7 @@ class Sleeper {
   /// Sleeps until one of `waits` has something, somebody rings, or `deadline` bounds the sleep. Returns as poll(); what
   /// it says of `waits` is in them.
   int sleep(std::vector<pollfd>& waits, const Deadline& deadline);
+  /// Never blocks. Rung before it sleeps, it does not sleep.
   void ring();
   /// The most that one sleep takes; UINT64_MAX: what its deadline leaves. Of tests, whose lost wake-ups it would hide.
   void set_longest_sleep_ns(uint64_t ns) { longest_sleep_ns_ = ns; }
@@ -44,6 +46,7 @@ class WatchList {
   }
 
  private:
+  // not owned: each is here only while its thread sleeps
   std::vector<Sleeper*> watchers_;
 };
 

@@ -18,6 +18,8 @@ using Status = base::Result<void>;
 
 /// What the calls of the API can do with a socket of any kind. A kind that has no use for a call refuses it as the
 /// socket calls do. All calls are thread-safe.
+/// Owned by the table and by calls under way, in shares. close() ends it for all; its number is given back by its
+/// destructor.
 class Socket {
  public:
   Socket() = default;
@@ -37,8 +39,10 @@ class Socket {
   virtual void close() = 0;
 
   /// `to`: null, or whom to send to instead of the peer.
+  /// How many bytes: fewer than asked for only where an error or a deadline came after some were sent.
   virtual base::Result<size_t> send(IoCursor from, int flags, const Address* to) = 0;
   /// `from`: null, or where to put who sent it.
+  /// 0: the peer sends no more.
   virtual base::Result<size_t> receive(IoCursor to, int flags, Address* from) = 0;
 
   virtual base::Result<Address> peer_name() = 0;

@@ -6,6 +6,7 @@ namespace ringbolt::rsocket {
 
 /// Places in the buffer that bytes lie in while they are sent: handed out in order, given back in order. Counts only;
 /// it owns no memory. Not thread-safe.
+/// In bytes.
 class StagingRing {
  public:
   explicit StagingRing(uint32_t bytes = 0) : bytes_(bytes), free_(bytes) {}
@@ -19,6 +20,7 @@ class StagingRing {
     return at;
   }
   /// Whether `length` bytes fit in one piece, if the rest before the end is passed over where it is too short.
+  /// `length`: a quarter of the ring at most, so that it fits some time.
   bool fits_whole(uint32_t length) const { return free_ >= length + padding(length); }
   /// What would be passed over.
   uint32_t padding(uint32_t length) const { return bytes_ - next_ < length ? bytes_ - next_ : 0; }

@@ -13,6 +13,7 @@ namespace ringbolt::rsocket {
 namespace {
 
 /// Polls that found nothing between two looks at the event channel, which costs a system call.
+// Who sleeps sees events by their descriptor; this is for those who spin or poll without end.
 constexpr unsigned kPollsPerLook = 256;
 /// How long closing waits for a connection whose last message of the set-up is still under way.
 constexpr uint64_t kSetUpNs = 5'000'000'000;
@@ -66,6 +67,7 @@ Status Stream::connect(const Address& address) {
   steps_.begin();
   resolve_address();
   const auto status = await_connected(deadline_of(options_.send_timeout, 0));
+  // The attempt goes on: SO_ERROR and POLLOUT tell how it ends (connect(2)).
   if (!status && status.error().value == EAGAIN) {
     return base::fail(EINPROGRESS);
   }
@@ -155,6 +157,7 @@ base::Result<std::shared_ptr<Socket>> Stream::accept() {
     request.emplace(requests_.pop());
     options = options_;
   }
+  // The path is the peer's choice here.
   options.route.clear();
   const int family = request->link.peer().family();
   const std::shared_ptr<Stream> made(new Stream(std::move(request->link), family, options));
@@ -226,6 +229,7 @@ void Stream::handle_established(const rdma_cm_event& event) {
     const auto peer = ConnectionData::parse({bytes, bytes == nullptr ? size_t{0} : told.private_data_len});
     const auto joined = peer ? connection_->join(*peer) : base::fail(peer.error().value);
     if (!joined) {
+      // Before the state: the peer waits for the answer.
       link_.disconnect();
       fail(joined.error().value);
       return;

@@ -83,6 +83,8 @@ class Stream final : public BlockingSocket {
 
   CmLink link_;
   const int family_;
+  // Held for a whole call of send or receive, while lock_ is given up at times: bytes of two senders must not mix,
+  // and Connection relies on one at a time.
   base::Mutex sending_ RINGBOLT_ACQUIRED_BEFORE(lock_);
   base::Mutex receiving_ RINGBOLT_ACQUIRED_BEFORE(lock_);
   Options options_ RINGBOLT_GUARDED_BY(lock_);
@@ -91,8 +93,10 @@ class Stream final : public BlockingSocket {
   Directions directions_ RINGBOLT_GUARDED_BY(lock_);
   Keepalive keepalive_ RINGBOLT_GUARDED_BY(lock_);
   bool is_armed_ RINGBOLT_GUARDED_BY(lock_) = false;
+  // in a row
   unsigned idle_polls_ RINGBOLT_GUARDED_BY(lock_) = 0;
   Address peer_ RINGBOLT_GUARDED_BY(lock_);
+  // Gone before link_, whose id its queue pair is of. Made once: a socket that has failed is not used again.
   std::optional<Connection> connection_ RINGBOLT_GUARDED_BY(lock_);
   Mappings mappings_ RINGBOLT_GUARDED_BY(lock_);
   RequestQueue requests_ RINGBOLT_GUARDED_BY(lock_);

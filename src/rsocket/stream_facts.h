@@ -9,6 +9,7 @@
 namespace ringbolt::rsocket {
 
 /// What getsockopt() tells of a stream that nobody has set.
+/// Under the socket's lock; `route` is the id's.
 struct StreamFacts {
   int family;
   bool is_listening;

@@ -48,6 +48,7 @@ class StreamState {
   /// Why it failed, for good; 0: it has not.
   int error() const { return error_; }
   /// An error that a call gives its caller, who is not told a second time by SO_ERROR. Returns it.
+  /// `error` is what the call answers, not changed.
   int report(int error) {
     unreported_error_ = 0;
     return error;

@@ -16,6 +16,7 @@ base::Result<size_t> Stream::send_all(IoCursor& from, int flags, CanSend can_sen
   } else if (!sending_.try_lock()) {
     return base::fail(EAGAIN);
   }
+  // A call that does not block must not wait for one that does.
   const base::LockGuard sending(sending_, base::kAdoptLock);
   const base::LockGuard lock(lock_);
   const Deadline deadline = deadline_of(options_.send_timeout, flags);
@@ -37,6 +38,7 @@ base::Result<size_t> Stream::send_all(IoCursor& from, int flags, CanSend can_sen
       status = base::fail(state_.report(objection_to_send()));
       break;
     }
+    // write_mapped() alone: the peer has no mapping there.
     if (base::call_locked(send_one, at_most.bytes()) == 0) {
       status = base::fail(EINVAL);
       break;
@@ -126,6 +128,7 @@ Status Stream::send_mappings(const Deadline& deadline) {
     if (objection_to_send() != 0) {
       return base::fail(state_.report(objection_to_send()));
     }
+    // It may have been unmapped while the lock was given up.
     if (const Mappings::News* news = mappings_.news()) {
       connection_->send_mapping(news->index, news->offset, news->block);
       mappings_.told();

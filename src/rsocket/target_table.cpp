@@ -19,6 +19,8 @@ void put(std::byte* at, T value, bool swap) {
 /// Somebody else writes this memory: each word is read once.
 template <class T>
 T load(const std::byte* at) {
+  // Relaxed: the completion of the peer's message came before, and the device orders its WRITEs before that; words of
+  // an entry that a wrong peer writes meanwhile may not fit each other, which only harms that peer.
   return std::atomic_ref<T>(*reinterpret_cast<T*>(const_cast<std::byte*>(at))).load(std::memory_order_relaxed);
 }
 
@@ -81,6 +83,7 @@ std::optional<RemoteBlock> TargetTable::find(uint64_t offset) const {
     const RemoteBlock block = load_block(at + 8);
     if (offset >= begin && offset - begin < block.length) {
       const auto skip = static_cast<uint32_t>(offset - begin);
+      // `offset - begin` is below a length of 32 bits.
       return RemoteBlock{block.address + skip, block.key, block.length - skip};
     }
   }

@@ -25,6 +25,7 @@ std::array<std::byte, kIomapBytes> emit_iomap(uint64_t offset, const RemoteBlock
 
 /// Our side of such a table. What is read from it only ever says where in the *peer's* memory to write, which the
 /// peer's keys guard. Not thread-safe, except against the peer.
+/// The memory is registered for the peer's WRITEs, and so may change under each read.
 class TargetTable {
  public:
   /// `memory`: zeroed, table_bytes(), 8-byte aligned, and outlives this.
@@ -37,6 +38,7 @@ class TargetTable {
   /// peer's hands, a part of it written. A target that a wrong peer writes too early, or without bytes, is left.
   void take_written();
   /// Where the stream goes on, and how much fits there; none: nothing may be sent now.
+  /// Good until advance() or begin(). A copy: the peer can't change it any more.
   const RemoteBlock* current() const { return count_ == 0 ? nullptr : &queue_[0]; }
   /// `length` bytes, at most current()->length, have been written there.
   void advance(uint32_t length);

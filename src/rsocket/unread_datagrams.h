@@ -17,6 +17,7 @@ namespace ringbolt::rsocket {
 class UnreadDatagrams {
  public:
   /// Those beyond this are dropped, as a full socket buffer drops them.
+  /// Of up to 2 KiB each: 1 MiB.
   static constexpr size_t kMost = 512;
 
   bool is_empty() const { return unread_.empty(); }

@@ -16,6 +16,7 @@
 namespace ringbolt::rsocket {
 
 /// Calls a function that gives a handle back.
+/// What the function answers is dropped: nothing can be done about it in a destructor.
 template <auto Function>
 struct Release {
   template <class T>
@@ -63,6 +64,7 @@ class Pages {
 };
 
 /// Memory that a protection domain knows; null with errno. As ibv_reg_mr, whose macro warns of its own conversions.
+/// The memory stays the caller's, and must not go before the region.
 inline MemoryRegion register_memory(ibv_pd* pd, void* address, size_t bytes, int access) {
   return MemoryRegion((ibv_reg_mr)(pd, address, bytes, access));
 }

@@ -16,6 +16,7 @@ bool KeptMemories::take(Request& request, ibv_sge* list) {
   for (Piece& one : request.pieces) {
     one.kept = kept->take(one.length);
     if (one.kept.memory == nullptr) {
+      // All or nothing: a device must not write half to the program and half to us.
       give_back(request);
       return false;
     }
@@ -42,6 +43,7 @@ const KeptMemory* KeptMemories::find(const ibv_pd* pd) const {
 
 void KeptMemories::abandon() {
   for (auto& [pd, kept] : of_domains_) {
+    // Leaked on purpose: its destructor would deregister what is the parent's.
     static_cast<void>(kept.release());
   }
   of_domains_.clear();

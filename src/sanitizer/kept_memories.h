@@ -14,15 +14,20 @@ namespace ringbolt::sanitizer {
 /// own, made when it is first asked for. Under the lock of Shadow.
 class KeptMemories {
  public:
+  /// The calls must be good for the life of this.
   explicit KeptMemories(const KeptMemory::Calls& calls) : calls_(calls) {}
 
   /// Puts memory of ours in place of the request's pieces, in `list` as well, and leaves its bytes as they are. False:
   /// there is none for all of them, and nothing has changed.
+  /// `list`: the copy that the device gets (PostedList), by Piece::segment. May register memory, which is a call of
+  /// the device; false also for a request without pieces.
   bool take(Request& request, ibv_sge* list);
   /// Of a request that is over. No effect where it has none.
+  /// The device must have done with the request.
   static void give_back(Request& request);
 
   /// What there is of the domain; null: nothing.
+  /// Good until remove().
   const KeptMemory* find(const ibv_pd* pd) const;
   /// None of it is in use.
   void remove(const ibv_pd* pd) { of_domains_.erase(pd); }

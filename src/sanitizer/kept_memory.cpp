@@ -8,7 +8,9 @@
 namespace ringbolt::sanitizer {
 namespace {
 
+// Bytes, as the others: a cache line, and enough for the 40 bytes of a datagram's routing header.
 constexpr size_t kLeastPiece = 64;
+// So that registering, which is slow on cards, is rare.
 constexpr size_t kLeastChunk = size_t{2} << 20U;
 constexpr size_t kMostPiece = size_t{16} << 20U;
 constexpr size_t kMostBytes = size_t{1} << 30U;  // of one domain; beyond, receives go without
@@ -39,12 +41,14 @@ KeptMemory::Piece KeptMemory::take(uint32_t length) {
     }
     uint32_t lkey = 0;
     void* const region = calls_.add(pd_, memory, chunk, &lkey);
+    // The device may be out of regions: the program goes on without ours.
     if (region == nullptr) {
       ::munmap(memory, chunk);
       return {};
     }
     total_bytes_ += chunk;
     chunks_.push_back({memory, chunk, region});
+    // From the end, so that pop_back() gives the first one first.
     for (size_t at = chunk; at >= size; at -= size) {
       free.push_back({static_cast<std::byte*>(memory) + at - size, lkey, 0});
     }

@@ -10,15 +10,19 @@
 namespace ringbolt::sanitizer {
 
 /// Registered memory of a protection domain in which data wait until the program may see them. Not thread-safe.
+/// Owns mapped chunks and their regions, which only grow, until it is destroyed. `pd` must outlive it. Under the lock
+/// of Shadow, as all of it.
 class KeptMemory {
  public:
   /// What registers and deregisters: the border's, without a place among the program's objects. `add` returns null
   /// where that can't be.
   struct Calls {
+    /// Returns a region, which `remove` takes; *lkey is written on success.
     void* (*add)(ibv_pd*, void* memory, size_t length_bytes, uint32_t* lkey);
     void (*remove)(void* region);
   };
   /// A piece of it; null: there is none.
+  /// Of take() until give_back(). Its bytes are what the one before has left there: nothing clears them.
   struct Piece {
     std::byte* memory = nullptr;
     uint32_t lkey = 0;
@@ -31,6 +35,7 @@ class KeptMemory {
   /// Pieces must have been given back.
   ~KeptMemory();
 
+  /// In bytes; 0 is allowed. Null beyond 16 MiB, and where a domain has 1 GiB already.
   Piece take(uint32_t length);
   void give_back(const Piece& piece);
 
@@ -45,6 +50,7 @@ class KeptMemory {
     size_t length;
     void* region;
   };
+  // So a piece takes at most twice its length, and any piece of a class serves any request of it.
   static constexpr size_t kClasses = 32;  // by the power of two that holds a piece
 
   ibv_pd* const pd_;

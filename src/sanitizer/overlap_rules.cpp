@@ -24,6 +24,7 @@ Finding overlap(const Request& request, const Piece& piece, const Request& earli
 }
 
 /// Has the fenced request send from where what `target` reads will lie. False: parts of it lie elsewhere.
+/// The kept memory stays until the READ is settled, which the fenced send follows on its queue pair.
 bool lead_to_kept(const Request& target, const Piece& piece, ibv_sge& segment) {
   for (const Piece& one : target.pieces) {
     if (one.kept.memory != nullptr && piece.address >= one.address &&
@@ -47,6 +48,7 @@ void find_overlap_of_send(const RequestTable& table, Request& request, const Pie
     // The device sends when it has read; what it has read lies elsewhere still.
     if (lead_to_kept(*target, piece, segment)) {
       request.is_given_up = true;
+      // What lies there is poison until the READ was polled: that would be sent.
     } else if (target->is_poisoned) {
       base::say(
           "ringbolt: a fenced request gathers parts of what was read before it: give RINGBOLT_SANITIZE all kinds "

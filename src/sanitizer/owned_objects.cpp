@@ -30,6 +30,7 @@ constexpr ObjectWords words_of(ObjectKind kind) {
 }  // namespace
 
 void OwnedObjects::busy(const void* object, const base::CallSite& site) {
+  // Else it was made before anybody looked, or by somebody else.
   if (const auto known = objects_.find(object); known != objects_.end()) {
     known->second.busy = site;
   }

@@ -10,11 +10,13 @@
 
 namespace ringbolt::sanitizer {
 
+/// In this order findings are told.
 enum class ObjectKind : uint8_t { pd, mr, mw, cq, channel, qp, srq, ah };
 
 /// What the program has made and must destroy, by pointers that are not followed. Under the lock of Shadow.
 class OwnedObjects {
  public:
+  /// Throws std::bad_alloc.
   void made(ObjectKind kind, const void* object, const base::CallSite& site) { objects_[object] = {kind, site, {}}; }
   /// Before its memory may be another's.
   void gone(const void* object) { objects_.erase(object); }

@@ -29,6 +29,7 @@ uint64_t word_at(const std::byte* memory, uint32_t number) {
 }
 
 /// Enough of it to compare and copy by the C library, which does these at the speed of memory.
+// 512 bytes, a multiple of a word: so each part of memory begins with the same byte of it.
 struct Pattern {
   static constexpr size_t kBytes = 512;
 
@@ -45,9 +46,12 @@ struct Pattern {
 /// Pairs of bytes, many at a time.
 using Pairs __attribute__((vector_size(16))) = uint16_t;
 using Hits __attribute__((vector_size(16))) = int16_t;
+/// 256 bytes between two looks at what was hit.
 constexpr size_t kStride = 16 * sizeof(Pairs);
 
 /// Whether some pair of bytes at an even place is the mark's, as one of any four bytes of the mark in a row is.
+/// All four bytes of the mark are 0xa5, so wherever it begins, a pair at an even place lies in it. Others may be hit,
+/// too.
 bool may_hold_mark(const std::byte* stride) {
   constexpr uint16_t kPair = kMark & 0xffff;
   Hits hits{};

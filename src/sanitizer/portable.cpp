@@ -9,6 +9,7 @@
 namespace ringbolt::sanitizer {
 namespace {
 
+/// Pages of an Apple machine, whose profile wants regions to begin at one.
 constexpr uint64_t kRegionPageBytes = 16384;
 constexpr uint32_t kRemoteAccess = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 

@@ -16,6 +16,8 @@ class Portability {
  public:
   Portability();
 
+  /// Counts, bytes and addresses are as the verbs have them; pointers in `wanted` are compared with null, not
+  /// followed.
   std::string of_queue_pair(const ibv_qp_init_attr& wanted) const;
   std::string of_queue(uint32_t entries, bool has_channel) const;
   std::string of_region(uint64_t address, uint64_t iova, uint32_t access) const;

@@ -16,14 +16,18 @@ constexpr int kMostPieces = 1024;  // of one request: more is a number that nobo
 template <class Wr>
 class PostedList {
  public:
+  /// `first`: of a list that ends, linked by `next`; not null. It must stay until this is gone. Throws
+  /// std::bad_alloc.
   explicit PostedList(Wr* first);
   PostedList(const PostedList&) = delete;
   PostedList& operator=(const PostedList&) = delete;
 
+  /// Good as long as this; pieces of a sound list may be changed in place.
   std::span<Wr> requests() { return copies_; }
   /// What to post.
   Wr* first() { return copies_.data(); }
   /// The place in the list of one of ours that the device has refused.
+  /// The device must point into the list that it was given, as the verbs have it of bad_wr.
   size_t place_of(const Wr* refused) const { return static_cast<size_t>(refused - copies_.data()); }
   /// The program's request of that place.
   Wr* original(size_t place) const { return originals_[place]; }
@@ -43,6 +47,7 @@ template <class Wr>
 PostedList<Wr>::PostedList(Wr* first) {
   size_t total = 0;
   for (Wr* at = first; at != nullptr; at = at->next) {
+    // const is dropped by the verbs alone: nothing is written there.
     originals_.push_back(at);
     copies_.push_back(*at);
     total += has_sound_list(*at) ? static_cast<size_t>(at->num_sge) : 0;

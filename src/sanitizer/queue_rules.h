@@ -15,6 +15,7 @@ namespace ringbolt::sanitizer {
 
 /// More sends are under way than the queue has room for, and whether a completion will ever make room. Only a polled
 /// completion does (InfiniBand Architecture Specification 1.4, 10.8.5).
+/// After the post, which is counted already.
 std::optional<Finding> find_send_queue_overrun(const QueuePair& qp, const base::CallSite& site);
 /// The device has refused a send with `error`: it is full of requests without a completion.
 std::optional<Finding> find_refused_send(const QueuePair& qp, int error, const base::CallSite& site);

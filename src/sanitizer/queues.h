@@ -16,10 +16,13 @@ namespace ringbolt::sanitizer {
 
 /// Posts reach the device in the order in which they are noted: whoever posts holds the lock of its queue from the note
 /// on, and takes the lock of Shadow meanwhile. Nobody holds those of two queues.
+// One name for the locks of all queues in clang's thread-safety analysis, which can't tell them apart.
 class RINGBOLT_CAPABILITY("role") PostingRole {};
 inline PostingRole order_of_posts;
 
 /// Holds the order of the posts to one queue until the end of the scope.
+/// Taken before the lock of Shadow, never after it; held across the device's post. `order` must stay: nobody may
+/// destroy the queue while he posts to it.
 class RINGBOLT_SCOPED_CAPABILITY PostGuard {
  public:
   explicit PostGuard(base::Mutex& order) RINGBOLT_ACQUIRE(order_of_posts) RINGBOLT_NOT_ANALYSED : order_(order) {
@@ -65,6 +68,7 @@ class CompletionQueue {
   bool may_miss_event_of(const ibv_comp_channel& channel) const { return channel_ == &channel && is_armed_late_; }
 
  private:
+  // As granted: ibv_cq::cqe.
   uint32_t entries_;
   uint32_t expected_ = 0;
   const ibv_comp_channel* const channel_;
@@ -73,6 +77,7 @@ class CompletionQueue {
   bool is_armed_late_ = false;  // and nobody has polled since
 };
 
+/// But for the lock under that of Shadow.
 struct SharedQueue {
   base::Mutex order RINGBOLT_HELD_AS(order_of_posts);  ///< from the note of a post to the device's having it
   uint32_t posted = 0;
@@ -80,6 +85,7 @@ struct SharedQueue {
 
 /// What the program has made of a queue pair, and what it has under way. But for the locks under that of Shadow.
 struct QueuePair {
+  // The program's; followed within its own calls alone.
   ibv_qp* c = nullptr;
   uint32_t qpn = 0;  ///< as the others: still known where the program has destroyed it meanwhile
   ibv_qp_type type = IBV_QPT_RC;
@@ -95,6 +101,7 @@ struct QueuePair {
   base::Mutex send_order RINGBOLT_HELD_AS(order_of_posts);  ///< as SharedQueue::order
   base::Mutex receive_order RINGBOLT_HELD_AS(order_of_posts);
   SendsUnderWay sends;
+  // To this queue pair and not settled yet; those of a shared queue are counted there.
   uint32_t receives = 0;    ///< posted
   base::CallSite failed{};  ///< where an error completion of it was polled
   ibv_wc_status failure = IBV_WC_SUCCESS;
@@ -112,6 +119,7 @@ struct QueuePair {
 };
 
 /// Counts a request where it was posted and where it completes, from when the device is to have it; and no more.
+/// Under the lock of Shadow. Each is called once for a request: by insert and by take_out.
 void count_in(const Request& request);
 void count_out(const Request& request);
 
@@ -126,6 +134,7 @@ class Queues {
   CompletionQueue& add(const ibv_cq& c, const base::CallSite& made);
   SharedQueue& add(const ibv_srq& c);
   /// `wanted`: as the program asked for it; `granted`: what it got.
+  /// An older one of the same pointer is replaced: the program has destroyed it where nobody was told.
   QueuePair& add(ibv_qp& c, const ibv_qp_init_attr& wanted, const ibv_qp_cap& granted);
 
   // Null: there is none.
@@ -134,6 +143,8 @@ class Queues {
   QueuePair* find(const ibv_qp* c) const { return find_in(queue_pairs_, c); }
 
   // Nothing is under way on them any more.
+  // Queue pairs keep pointers to their completion queue: the device answers EBUSY while there are any, so it goes
+  // after them.
   void remove(const ibv_cq& c) { completion_queues_.erase(&c); }
   void remove(const ibv_srq& c) { shared_.erase(&c); }
   void remove(const ibv_qp& c) { queue_pairs_.erase(&c); }
@@ -155,6 +166,7 @@ class Queues {
     }
   }
   /// Whether something under way may complete to the queue at any time.
+  /// Goes through all queue pairs: for arming, which is rare beside posts.
   bool may_complete_to(const CompletionQueue& queue) const;
   /// Whether the device may still read or write the request's memory: a queue pair that has ended does nothing with its
   /// requests but flush them.

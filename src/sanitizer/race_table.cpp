@@ -16,6 +16,7 @@
 namespace ringbolt::sanitizer {
 
 /// Where the mutex is made zeros mean nothing: the file is as long as this from the beginning, whoever makes it.
+/// Read and written under its mutex, but `made` under flock(2) on the file.
 struct RaceTable::Page {
   struct Place {
     Entry entry;
@@ -36,6 +37,8 @@ constexpr uint32_t kMade = 0x72616365;
 class Turn {
  public:
   explicit Turn(pthread_mutex_t& mutex) : mutex_(mutex) {
+    // EOWNERDEAD: its holder has died, and we have it (pthread_mutex_consistent(3)); any other error leaves the table
+    // alone.
     const int error = ::pthread_mutex_lock(&mutex_);
     is_mine_ = error == 0 || (error == EOWNERDEAD && ::pthread_mutex_consistent(&mutex_) == 0);
   }
@@ -67,6 +70,7 @@ bool overlap(const RaceTable::Entry& one, const RaceTable::Entry& other) {
          (one.first - other.first < other.length || other.first - one.first < one.length);
 }
 
+/// A number that was given again counts as alive: its entry stays.
 bool is_alive(int32_t pid) { return ::kill(pid, 0) == 0 || errno == EPERM; }
 
 }  // namespace
@@ -110,11 +114,13 @@ std::optional<uint32_t> RaceTable::enter(const Entry& entry, std::optional<Entry
     return std::nullopt;
   }
   std::optional<uint32_t> free;
+  // Another process has written it.
   const uint32_t used = std::min(page_->used, kPlaces);
   for (uint32_t i = 0; i < used; ++i) {
     Page::Place& one = page_->places[i];
     const bool races = one.entry.peer != 0 && one.entry.pid != entry.pid && overlap(one.entry, entry) &&
                        !are_compatible(one.entry.access, entry.access);
+    // Asked of those alone that matter: it is a system call.
     if (races && !is_alive(one.entry.pid)) {
       one.entry.peer = 0;
     } else if (races) {

@@ -15,6 +15,8 @@ constexpr bool are_compatible(Access one, Access other) { return one != Access::
 
 /// The requests under way of all processes that are sanitized and share a runtime folder, in memory that they share: a
 /// file there, with a mutex that outlives who dies with it. Not thread-safe within a process.
+/// Owns a mapping; the file stays. Entries of a process that dies stay until one overlaps them. What the file holds
+/// other processes have written: places and numbers are bounded before they are used.
 class RaceTable {
  public:
   struct Entry {
@@ -29,6 +31,7 @@ class RaceTable {
   static constexpr uint32_t kPlaces = 4096;
 
   /// Where the file can't be had the table is empty for good: then no races between processes are found.
+  /// Blocks while another process makes the file.
   explicit RaceTable(const std::string& path);
   RaceTable(const RaceTable&) = delete;
   RaceTable& operator=(const RaceTable&) = delete;
@@ -36,6 +39,7 @@ class RaceTable {
 
   /// Its place, or nothing where there is no room. `other`: a request of another process that races with it, if any,
   /// which its process is told as well.
+  /// Blocks while another process looks at the table, which goes through all entries in use.
   std::optional<uint32_t> enter(const Entry& entry, std::optional<Entry>& other);
   /// The request is complete. A request of another process that came meanwhile and raced with it.
   std::optional<Entry> leave(uint32_t place);

@@ -44,6 +44,7 @@ void hold_back(Request& request, bool poisons) {
 }
 
 void unpoison(Request& request) {
+  // Once: what the program writes later is its own.
   if (std::exchange(request.is_poisoned, false)) {
     for (const Piece& one : request.pieces) {
       if (is_mapped(one.address, one.length)) {
@@ -69,6 +70,7 @@ std::optional<Finding> place(Request& request, uint64_t length_bytes, const base
     }
     const auto received =
         static_cast<size_t>(std::min<uint64_t>(length_bytes - std::min(length_bytes, offset), one.length));
+    // The program may read its buffer only when ibv_poll_cq() has returned, which is after this.
     std::memcpy(memory.data(), one.kept.memory, received);
     if (request.is_poisoned) {
       restore(memory.subspan(received), one.kept.memory + received, request.number);

@@ -12,13 +12,16 @@
 namespace ringbolt::sanitizer {
 
 /// `poisons`: nobody else may write to the program's memory. All of it is mapped, and the request has memory of ours.
+/// Before the device has the request: it may write at once then.
 void hold_back(Request& request, bool poisons);
 
 /// Puts back what the program had there, and looks at it no more: it failed, is told of, or was never posted.
+/// Memory that is not mapped any more is left alone.
 void unpoison(Request& request);
 
 /// At the completion: gives the program the first `length_bytes`, and behind them what it had there before. Memory that
 /// is not mapped any more gets nothing, and memory that was written to meanwhile is told of.
+/// `length_bytes`: as the completion says, so the device's word: cut to what the request has.
 std::optional<Finding> place(Request& request, uint64_t length_bytes, const base::CallSite& polled);
 
 }  // namespace ringbolt::sanitizer

@@ -17,6 +17,7 @@ std::vector<Finding> forsake_requests(RequestTable& table, const Queues& queues,
       return;
     }
     const bool is_known = request.is_given_up || (request.qp != nullptr && request.qp->failed);
+    // Before the program has its memory back: it must find there what it had left.
     unpoison(request);
     request.is_forsaken = true;
     if (queues.may_execute(request) && !is_known) {

@@ -15,6 +15,7 @@
 namespace ringbolt::sanitizer {
 
 /// A memory region as the program registered it (ibv_reg_mr(3)).
+/// A value. `pd` is compared, not followed.
 struct Region {
   uint64_t address = 0;
   uint64_t length = 0;  ///< bytes
@@ -36,6 +37,7 @@ Region region_of(const ibv_mr& mr, uint64_t iova, uint32_t access, const base::C
 /// Under the lock of Shadow.
 class Regions {
  public:
+  /// One that was there under that key is forgotten: it was deregistered without our seeing it.
   void add(uint32_t lkey, const Region& region);
   /// ibv_rereg_mr(3). `moves`: requests name it by its address from here on, wherever it was; `access`: the new one, if
   /// it is another. What it is then.
@@ -47,7 +49,9 @@ class Regions {
 
   /// Appends to `pieces` what `list` names, without empty ones. False: some of it lies outside of its region, or in no
   /// region of `pd`; the device will say so (InfiniBand Architecture Specification 1.4, 10.6.3).
+  /// Pieces that are sound are appended all the same.
   bool resolve(const ibv_pd* pd, std::span<const ibv_sge> list, std::vector<Piece>& pieces) const;
+  /// Whether a region that peers may write to has some of it, the request's own or another.
   bool is_exposed(const Piece& piece) const;
 
  private:

@@ -8,6 +8,7 @@ namespace ringbolt::sanitizer {
 
 /// What is known of requests by their numbers for a while after they are gone: when there are too many, all are
 /// forgotten, so memory is bounded and an answer may be missing. Not thread-safe.
+/// 65536 by default: more than any queue has room for.
 template <class Value, size_t kMost = size_t{1} << 16U>
 class Remembered {
  public:

@@ -57,6 +57,7 @@ Finding race_between_processes(const Request& request, const RaceTable::Entry& m
 }
 
 void RemoteAccesses::enter(const RequestTable& table, Request& request, std::vector<Finding>& found) {
+  // Not before: most programs that are sanitized access no peer's memory.
   if (race_table_ == nullptr) {
     race_table_ = std::make_unique<RaceTable>(path_);
   }
@@ -89,6 +90,7 @@ void RemoteAccesses::leave(Request& request) {
       targets_.erase(target);
     }
   }
+  // Only a request that was entered has one, so the table is there.
   if (request.race_place) {
     request.met = race_table_->leave(*request.race_place);
   }

@@ -31,6 +31,7 @@ class RemoteAccesses {
   explicit RemoteAccesses(std::string race_table) : path_(std::move(race_table)) {}
 
   /// `request` is one-sided, has its number, and is about to be in `table`. Adds to `found` what it races with.
+  /// May block for as long as another process looks at the table of races. Sets Request::race_place.
   void enter(const RequestTable& table, Request& request, std::vector<Finding>& found);
   /// It is over: Request::met says what came meanwhile. No effect for one that was not entered.
   void leave(Request& request);

@@ -135,6 +135,7 @@ void Reports::report(const Finding& finding) noexcept try {
   const int saved = errno;
   {
     const base::LockGuard guard(mutex_);
+    // Counted as repeats from here on, whatever they are.
     if (told_.size() >= kMostTold || !told_.insert(key_of(finding)).second) {
       ++repeats_;
       return;

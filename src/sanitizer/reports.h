@@ -22,6 +22,7 @@ struct Mention {
 };
 
 /// A mistake of the program.
+/// A value. The views are of constants.
 struct Finding {
   Kind kind;
   std::string_view rule;  ///< short and stable: "send-buffer-changed"
@@ -56,10 +57,13 @@ class Reports {
   Reports(const Reports&) = delete;
   Reports& operator=(const Reports&) = delete;
 
+  /// May take milliseconds, to find lines of the program, and blocks for the log: under no lock of Shadow. Keeps
+  /// errno. Two threads may tell of different findings at the same time, each in one write(2).
   void report(const Finding& finding) noexcept;
   /// How many different ones were told.
   size_t count() const;
   /// "SUMMARY: ..." in the log; nothing where there was nothing to tell.
+  /// At the end of the process. Under its own lock, and writes.
   void summarize() noexcept;
   /// In a child after fork: what the parent found is the parent's.
   void forget();
@@ -72,6 +76,7 @@ class Reports {
   std::array<size_t, kKindNames.size()> counts_ RINGBOLT_GUARDED_BY(mutex_){};
   size_t repeats_ RINGBOLT_GUARDED_BY(mutex_) = 0;
   Suppressions suppressions_;
+  // Opened with O_APPEND, so that processes which share a file don't overwrite each other (open(2)).
   int log_ = -1;   // standard error; for the life of the process, as the other
   int json_ = -1;  // none
 };

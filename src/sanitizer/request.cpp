@@ -14,6 +14,7 @@ bool is_answered(ibv_wr_opcode opcode) {
 
 uint64_t length_of(const ibv_sge* list, int count) {
   uint64_t length = 0;
+  // A count that is nonsense is the device's to refuse; the list is not read beyond what anybody could mean.
   for (int i = 0; i < count && i < kMostPieces; ++i) {
     length += list[i].length;
   }

@@ -25,6 +25,7 @@ struct Piece {
   uint64_t address = 0;
   uint32_t length = 0;
   uint32_t lkey = 0;
+  // which has empty ones that are no pieces
   size_t segment = 0;        ///< of the request's list
   KeptMemory::Piece kept{};  ///< where its data wait
 
@@ -34,6 +35,8 @@ struct Piece {
 
 /// A work request that the device has, as it was posted, and what is known of its memory. While it is in the table of
 /// requests it is under the lock of Shadow; before and behind, its one owner's.
+/// Its address stays the same from request_of() to the end. `kept` pieces are given back by Shadow, not by a
+/// destructor.
 struct Request {
   uint32_t number = 0;
   uint64_t wr_id = 0;
@@ -70,6 +73,7 @@ struct Request {
 };
 
 /// As it is posted, without a number and its pieces. Pure.
+/// Reads `wr` and its list of pieces, not what they lead to.
 std::unique_ptr<Request> request_of(QueuePair& qp, const ibv_send_wr& wr, const base::CallSite& site);
 /// On a queue pair, or a shared queue: the other one is null.
 std::unique_ptr<Request> request_of(QueuePair* qp, SharedQueue* srq, ibv_pd* pd, const ibv_recv_wr& wr,

@@ -8,6 +8,7 @@ Request& RequestTable::insert(Owner request) {
   Request& one = *request;
   requests_.emplace(one.number, std::move(request));
   for (const Piece& piece : one.pieces) {
+    // Two pieces that begin at one address share an entry, of the longer one.
     spans_of(one).add(piece.address, piece.length, one.number);
   }
   return one;

@@ -21,12 +21,14 @@ class RequestTable {
   /// Numbers are given out from `first_number` on, and wrap.
   explicit RequestTable(uint32_t first_number) : first_number_(first_number) {}
 
+  /// One that is in use again after 2^32 posts is none of ours by then.
   uint32_t issue() { return first_number_ + issued_++; }
   uint32_t first_number() const { return first_number_; }
   /// How many numbers were given out.
   uint32_t issued() const { return issued_; }
 
   /// Under its number, which is issued and nobody else's.
+  /// Good until take_out().
   Request& insert(Owner request);
   /// Null: there is none.
   Request* find(uint32_t number) const;
@@ -51,6 +53,7 @@ class RequestTable {
   }
 
   /// A request that writes to some of these bytes of ours: a receive, a READ or an atomic. Null: none.
+  /// If there are several, any of them.
   Request* writer_of(uint64_t address, uint64_t length_bytes) const;
   /// One that sends some of them, and is not given up.
   Request* reader_of(uint64_t address, uint64_t length_bytes) const;

@@ -20,6 +20,7 @@ class SendsUnderWay {
 
   /// What the completion of `number` says to be done: those before it that have no completion of their own, and itself,
   /// last. One before it that has one may be settled by another thread at this moment, and is not of them.
+  /// Nothing is taken out: Shadow::take_out() says drop() for each.
   std::vector<uint32_t> done_with(uint32_t number) const {
     std::vector<uint32_t> done;
     if (const auto end = find(number); end != sends_.end()) {
@@ -34,6 +35,7 @@ class SendsUnderWay {
   }
 
   /// It is over, or was never posted. No effect where it is not here.
+  /// In a row: most are found at its beginning.
   void drop(uint32_t number) {
     if (const auto known = find(number); known != sends_.end()) {
       signaled_ -= known->is_signaled ? 1U : 0U;

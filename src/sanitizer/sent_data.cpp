@@ -17,6 +17,7 @@ namespace {
 std::string change_of(const Request& request) {
   for (const Piece& one : request.pieces) {
     const std::span<const std::byte> memory = one.memory();
+    // The device has sent our copy, so the peer has the right data even where this finds a mistake.
     if (std::memcmp(memory.data(), one.kept.memory, one.length) != 0) {
       const auto at = static_cast<size_t>(std::ranges::mismatch(memory, std::span(one.kept.memory, one.length)).in1 -
                                           memory.begin());

@@ -11,6 +11,7 @@
 namespace ringbolt::sanitizer {
 
 /// A piece that is not mapped, or null. A system call for each.
+/// Good as long as the request's pieces are.
 const Piece* find_unmapped(const Request& request);
 Finding memory_unmapped_in_use(const Request& request, const Piece& gone, const base::CallSite& polled);
 
@@ -20,6 +21,7 @@ Finding give_up_unmapped(Request& request, const Piece& gone);
 
 /// Copies what it sends to memory of ours, which the device is given; where it has none, and `may_sum`, its sum is kept
 /// instead. All of it is mapped.
+/// The program may not write there meanwhile: it is in its own post.
 void note_source(Request& request, bool may_sum);
 /// Poison stands in `piece` from byte `at` on: it was copied from memory whose receive was posted there.
 Finding sent_before_received(const Request& request, const Piece& piece, size_t at, const base::CallSite& receive);

@@ -23,6 +23,7 @@ Shadow::Shadow(const Wish& wish, const Calls& calls)
     : wish_(wish),
       calls_(calls),
       portable_(wish.has(Kind::portable)),
+      // So that poison which an earlier process has left in shared memory or a file is mostly not taken for ours.
       requests_(static_cast<uint32_t>(base::now_ns() * 0x9e37'79b9)),  // from another number on each time
       kept_(calls.memory),
       remote_(calls.race_table) {}
@@ -47,6 +48,7 @@ int Shadow::post_send(ibv_qp* c, ibv_send_wr* wr, ibv_send_wr** bad, const base:
     return calls_.post_send(c, wr, bad);
   }
   {
+    // From the first note to the device's answer: done_with() relies on the order being the device's.
     const PostGuard order(qp->send_order);
     PostedList<ibv_send_wr> list(wr);
     std::vector<uint32_t> numbers;
@@ -54,6 +56,7 @@ int Shadow::post_send(ibv_qp* c, ibv_send_wr* wr, ibv_send_wr** bad, const base:
       numbers.push_back(open_send(*qp, one, site));
     }
     ibv_send_wr* refused = list.first();
+    // Without `bad` the device takes all of them or none, so `refused` stays at the first.
     if (const int error = calls_.post_send(c, list.first(), bad == nullptr ? nullptr : &refused)) {
       const size_t place = list.place_of(refused);
       if (bad != nullptr) {
@@ -114,6 +117,7 @@ uint32_t Shadow::open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite&
   inspect_source(*request, wr.sg_list, (wr.send_flags & base::kStaysInPlace) == 0);
   {
     const base::LockGuard guard(mutex_);
+    // In the table before the device has it: its completion may be polled at once, by another thread.
     request->number = requests_.issue();
     if (request->is_one_sided() && wish_.has(Kind::races)) {
       remote_.enter(requests_, *request, found);
@@ -165,6 +169,7 @@ void Shadow::hold_back_data(Request& request, ibv_sge* list) {
   const Regions* const regions = &regions_;
   hold_back(request, std::ranges::none_of(request.pieces, [&](const Piece& one) { return regions->is_exposed(one); }));
   if (request.is_poisoned) {
+    // Kept when the request is gone: poison may have been copied on before.
     poisoned_.note(request.number, request.posted);
   }
 }
@@ -281,6 +286,7 @@ void Shadow::drop_from(const std::vector<uint32_t>& numbers, size_t first) {
   }
 }
 
+/// A negative answer of the device settles nothing.
 int Shadow::poll_cq(ibv_cq* cq, int count, ibv_wc* wc, const base::CallSite& site) {
   const int got = calls_.poll_cq(cq, count, wc);
   {
@@ -305,6 +311,7 @@ void Shadow::settle(ibv_wc& wc, const base::CallSite& site) {
     const base::LockGuard guard(mutex_);
     const Request* const request = requests_.find(*number);
     if (request == nullptr) {
+      // Of a queue pair that was reset or destroyed, whose completions were left in the queue.
       wc.wr_id = requests_.old_id(*number);
       return;
     }
@@ -322,6 +329,7 @@ void Shadow::settle(ibv_wc& wc, const base::CallSite& site) {
     }
     for (const Owner& one : over) {
       if (one->kept != nullptr) {
+        // The domain must not go while finish() copies without the lock.
         one->kept->begin_use();
       }
     }

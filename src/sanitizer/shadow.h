@@ -48,6 +48,7 @@ namespace ringbolt::sanitizer {
 class Shadow {
  public:
   /// The device's.
+  /// Functions of the border's own device, which must not come back here.
   struct Calls {
     int (*post_send)(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
     int (*post_receive)(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
@@ -57,22 +58,28 @@ class Shadow {
     std::string race_table;  ///< path of the file
   };
 
+  /// Reads the environment (Reports). Throws std::bad_alloc.
   Shadow(const Wish& wish, const Calls& calls);
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
 
   // The calls of a context's table, as the verbs have them. `site`: of the program's call.
+  /// `bad` may be null here alone, for extended queue pairs. Returns what the device answers. A queue that nobody has
+  /// told of goes to the device as it is. Throws std::bad_alloc before the device has anything.
   int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site);
   int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
   int post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
+  /// Gives the program its own `wr_id` and its data back before it returns.
   int poll_cq(ibv_cq* cq, int count, ibv_wc* wc, const base::CallSite& site);
   /// The queue is about to be armed.
+  /// Told before the device does it: what completes in between counts as late.
   void arming(ibv_cq* cq, const base::CallSite& site);
 
   // What comes and goes. `gone` is told before the device gives the memory back.
   void made(ObjectKind kind, const void* object, const base::CallSite& site);
   void gone(const void* object);
   void busy(const void* object, const base::CallSite& site);
+  /// Waits for other threads that just copy out of its memory, and tell what they find there.
   void domain_goes(ibv_pd* pd);
   void region_made(const ibv_mr& mr, uint64_t iova, uint32_t access, const base::CallSite& site);
   /// `call`: ibv_dereg_mr or ibv_rereg_mr.
@@ -81,6 +88,7 @@ class Shadow {
   void region_changed(const ibv_mr& mr, bool moves, std::optional<uint32_t> access);
   void queue_made(const ibv_cq& cq, const base::CallSite& site);
   void queue_resized(const ibv_cq& cq);
+  /// Only when the device has agreed, as for the others that go.
   void queue_gone(const ibv_cq& cq);
   void shared_queue_made(ibv_srq& srq, const base::CallSite& site);
   void shared_queue_gone(const ibv_srq& srq);
@@ -109,6 +117,7 @@ class Shadow {
   Reports& reports() { return reports_; }
 
   // Around fork: the child begins with nothing.
+  /// So the child finds the parts whole, whatever other threads were about.
   void before_fork() RINGBOLT_ACQUIRE(mutex_) { mutex_.lock(); }
   void in_parent() RINGBOLT_RELEASE(mutex_) { mutex_.unlock(); }
   void in_child() RINGBOLT_RELEASE(mutex_);
@@ -158,6 +167,7 @@ class Shadow {
   Reports reports_;
   const PortableUse portable_;
 
+  // Held for single steps: not while the device posts or polls, while data are copied out, or while somebody is told.
   base::Mutex mutex_ RINGBOLT_ACQUIRED_AFTER(order_of_posts);
   RequestTable requests_ RINGBOLT_GUARDED_BY(mutex_);
   Remembered<base::CallSite> poisoned_ RINGBOLT_GUARDED_BY(mutex_);  // where those were posted

@@ -19,6 +19,7 @@ void Shadow::in_child() {
   remote_.forget();
   looked_up_.clear();
   owned_.forget();
+  // before_fork() has taken it, in the thread that is the child's only one.
   mutex_.unlock();
   reports_.forget();
 }
@@ -162,6 +163,7 @@ void Shadow::queue_pair_changed(const ibv_qp& qp, const ibv_qp_attr& attributes,
   pair->told = attributes.qp_state;
   if (pair->told == IBV_QPS_RESET) {
     drop_all(requests_.numbers_of([&](const Request& one) { return one.qp == pair; }));
+    // A queue pair begins anew (InfiniBand Architecture Specification 1.4, 10.3.1): nothing of before concerns it.
     pair->failed = {};
   } else if (pair->told == IBV_QPS_RTR && (mask & IBV_QP_DEST_QPN) != 0) {
     pair->peer = peer_of(attributes, pair->is_on_network);

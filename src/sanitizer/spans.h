@@ -8,6 +8,7 @@
 namespace ringbolt::sanitizer {
 
 /// Ranges of addresses, each of something that a number names; they may overlap. Not thread-safe.
+/// Each by its first byte and its number: one number may have several, at different addresses.
 class Spans {
  public:
   /// Nothing is added for an empty range.
@@ -22,6 +23,7 @@ class Spans {
   void remove(uint64_t first, uint32_t number) { spans_.erase(Key{first, number}); }
 
   /// The first for which `is_wanted(number)`, of those that overlap the range; nothing: there is none.
+  /// A range that ends beyond 2^64 is seen up to there.
   template <class IsWanted>
   std::optional<uint32_t> overlap(uint64_t first, uint64_t length, IsWanted&& is_wanted) const {
     if (length == 0 || spans_.empty()) {
@@ -47,6 +49,7 @@ class Spans {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   std::map<Key, uint64_t> spans_;
+  // Of all that ever were: bounds how far before a range one may begin that reaches into it.
   uint64_t longest_ = 0;
 };
 

@@ -18,6 +18,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 bool fits(const std::string& glob, std::string_view text) {
+  // Without FNM_PATHNAME: "*" goes across slashes (fnmatch(3)).
   return !text.empty() && ::fnmatch(glob.c_str(), std::string(text).c_str(), 0) == 0;
 }
 

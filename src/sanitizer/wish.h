@@ -10,6 +10,7 @@
 namespace ringbolt::sanitizer {
 
 /// What findings are of: each can be asked for by its name.
+/// By their place in kKindNames.
 enum class Kind : uint8_t { buffers, early, queues, objects, portable, races };
 inline constexpr std::array<std::string_view, 6> kKindNames{"buffers", "early",    "queues",
                                                             "objects", "portable", "races"};

@@ -9,6 +9,7 @@
 /// docs/shuffle.md is the page for users.
 namespace ringbolt::shuffle {
 
+/// The order is part of what a seed means (Shuffle): new ones go to the end.
 enum class Kind : uint8_t {
   late,     ///< completions are seen late, several at once
   events,   ///< an event comes, and the completion queue is empty
@@ -40,6 +41,7 @@ inline constexpr std::array<KindText, kKinds> kKindTexts{{
     {"async", "asynchronous events come late"},
 }};
 
+/// Pure. Of one of the kinds alone: no other value is looked at.
 constexpr std::string_view name_of(Kind kind) { return kKindTexts[static_cast<size_t>(kind)].name; }
 
 }  // namespace ringbolt::shuffle

@@ -10,13 +10,16 @@ namespace {
 
 // Of the first operations one in so many is odd: some seeds are gentle, so that mistakes which need a rare oddity in
 // the middle of much that is usual are met as well.
+// Drawn by seed and kind; 2 twice, so that half of the seeds are rough.
 constexpr std::array<uint64_t, 4> kOneIn{2, 2, 5, 16};
 // From these numbers on eight times fewer.
 constexpr std::array<uint64_t, 2> kThinnedFrom{256, 4096};
 constexpr uint64_t kThinning = 8;
 
+// Upper ends, in nanoseconds; a delay is between half of one of them and it.
 constexpr std::array<uint64_t, 4> kDelaysNs{100'000, 400'000, 1'500'000, 4'000'000};
 
+/// The length is part of it, so that "ab", "c" and "a", "bc" one after the other differ. Alike on all machines.
 uint64_t hash_of(std::string_view text, uint64_t start) {
   uint64_t hash = start;
   for (const char one : text) {
@@ -45,6 +48,7 @@ Lot Shuffle::draw(Kind kind, uint64_t place, uint64_t number) const {
     one_in *= number >= from ? kThinning : 1;
   }
   fault::Dice dice(own.key + fault::scramble(place), number);
+  // Never 0, which says that nothing happens.
   return dice.below(one_in) == 0 ? dice.next() | 1U : 0;
 }
 
@@ -66,6 +70,7 @@ Parts parts_of(Lot lot, uint64_t address, uint32_t length) {
   parts.at[0] = {0, length};
   parts.count = 1;
   // Whole words of the target between the first boundary in it and the last one that leaves something behind it.
+  // Bytes to the first boundary of the target, 1 to 8.
   const auto first = static_cast<uint32_t>(kWordBytes - address % kWordBytes);
   if (lot == 0 || length <= first) {
     return parts;
@@ -88,6 +93,7 @@ Parts parts_of(Lot lot, uint64_t address, uint32_t length) {
     from = *cut;
   }
   parts.at[parts.count++] = {from, length - from};
+  // The last part appears first: who waits for the last word of a message takes it for whole.
   std::swap(parts.at[0], parts.at[parts.count - 1]);
   for (uint32_t i = parts.count - 1; i > 1; --i) {
     std::swap(parts.at[i], parts.at[1 + dice.below(i)]);

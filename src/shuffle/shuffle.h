@@ -9,6 +9,7 @@
 namespace ringbolt::shuffle {
 
 /// What happens to an operation: 0 is nothing out of the ordinary, anything else random bits that say how.
+/// It may be kept, and drawn from again (delay_ns(), parts_of()): that gives the same each time.
 using Lot = uint64_t;
 
 /// The decisions of one process. What happens to an operation depends on the seed, the process' role, the kind, the
@@ -17,9 +18,11 @@ using Lot = uint64_t;
 class Shuffle {
  public:
   /// `role`: what tells the processes of a run from each other, the same each time.
+  /// No randomness of its own: two with the same arguments decide alike.
   Shuffle(const Wish& wish, uint64_t role);
 
   /// Of operation `number`, from 1, at `place`. Later ones are seldom odd, so that long runs get on.
+  /// Any `place` that is the same in each run, as an index and no address. No allocation, lock or system call.
   Lot draw(Kind kind, uint64_t place, uint64_t number) const;
 
   const Wish& wish() const { return wish_; }
@@ -38,6 +41,7 @@ class Shuffle {
 uint64_t role_of(std::string_view program, size_t words, std::string_view rank, std::string_view node);
 
 /// How much later: 0.05 to 4 ms, mostly less than one; 0 of no lot.
+/// In nanoseconds; what it is added to is the caller's. Pure.
 uint64_t delay_ns(Lot lot);
 
 /// A part of a message whose bytes appear together.
@@ -47,8 +51,10 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
+/// Of one message. So Parts is a value without memory of its own, for the hot path.
 inline constexpr uint32_t kMostParts = 4;
 /// What one access of the processor moves stays whole: a program may well wait for a single word.
+/// In bytes, at multiples of it; x86-64 and ARM64 write an aligned word at once.
 inline constexpr uint32_t kWordBytes = 8;
 
 struct Parts {
@@ -58,6 +64,7 @@ struct Parts {
 
 /// In which parts, and in which order, `length` bytes that begin at `address` appear: the last part first, more often
 /// than not. One part: they can't be parted.
+/// Offsets and lengths in bytes; together they are the message, each byte once. Lot 0: one part. Pure.
 Parts parts_of(Lot lot, uint64_t address, uint32_t length);
 
 }  // namespace ringbolt::shuffle

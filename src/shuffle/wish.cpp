@@ -24,6 +24,7 @@ std::optional<Range> range_of(std::string_view text) {
   const bool is_one = text.find('-') == std::string_view::npos;
   const auto first = number_of<uint32_t>(base::take_until(text, '-'));
   const auto last = is_one ? first : is_open ? std::optional(Range::kAll) : number_of<uint32_t>(text);
+  // 0 is no operation: they are numbered from 1.
   return first && last && *first != 0 && *first <= *last ? std::optional(Range{*first, *last}) : std::nullopt;
 }
 
@@ -37,6 +38,7 @@ std::string known_kinds() {
 
 base::Parsed<Wish> parse_kinds(uint64_t seed, std::string_view text) {
   Wish wish{seed, {}};
+  // None, until it is named.
   wish.ranges.fill({1, 0});
   while (!text.empty()) {
     std::string_view word = base::take_until(text, ',');

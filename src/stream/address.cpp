@@ -106,6 +106,7 @@ std::optional<AllowList::Network> AllowList::parse(std::string_view text) {
   } else if (::inet_pton(AF_INET6, host.c_str(), network.bytes.data()) != 1) {
     return std::nullopt;
   }
+  // Bits that a prefix may have.
   const unsigned most = is_ipv4 ? 32 : 128;
   unsigned bits = most;
   if (slash != std::string_view::npos) {
@@ -115,6 +116,7 @@ std::optional<AllowList::Network> AllowList::parse(std::string_view text) {
       return std::nullopt;
     }
   }
+  // "0.0.0.0/0" is all of IPv4, and none of IPv6.
   network.bits = bits + (is_ipv4 ? kIpv4Prefix : 0);
   return network;
 }

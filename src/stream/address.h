@@ -17,16 +17,20 @@
 namespace ringbolt::stream {
 
 /// An IP address and a port, as the connection manager takes them. A value.
+/// Of no family until one is given: then only text() and is_ipv6() make sense of it.
 class Address {
  public:
   Address() = default;
   explicit Address(const sockaddr& from);
 
+  /// Of its family's length, for calls that look at the family; good as long as this.
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage_); }
   bool is_ipv6() const { return storage_.ss_family == AF_INET6; }
+  /// Host order.
   uint16_t port() const;
   void set_port(uint16_t port);
   /// 16 bytes: IPv4 as ::ffff:a.b.c.d.
+  /// By which IPv4 and IPv6 are compared alike (RFC 4291, 2.5.5.2).
   std::array<uint8_t, 16> bytes() const;
   /// "10.0.0.7:6379", "[fd77::1]:6379".
   std::string text() const;
@@ -43,6 +47,7 @@ std::vector<Address> addresses_of(const std::string& host, uint16_t port, const 
 std::array<Address, 2> any_addresses(uint16_t port);
 
 /// Addresses that may connect. Immutable, and so thread-safe.
+/// A peer's address is what the connection manager says: no proof of who it is.
 class AllowList {
  public:
   /// Of addresses and networks in the form "10.1.0.0/16"; empty: everybody. Throws base::Error that names the entry.

@@ -9,6 +9,7 @@
 namespace ringbolt::stream {
 
 /// Bounds are the caller's business. Pure.
+/// Reads sizeof(T) bytes from `at` on.
 template <class T>
 constexpr T get_be(std::span<const std::byte> in, size_t at) {
   static_assert(std::is_unsigned_v<T>);

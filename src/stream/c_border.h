@@ -20,6 +20,8 @@
 
 // What the files of the C border share.
 
+/// Owned by the program until ringbolt_stream_service_destroy(). Listeners and streams hold shares of the service
+/// itself.
 struct ringbolt_stream_service {
   std::shared_ptr<ringbolt::stream::Service> service;
 };
@@ -28,6 +30,7 @@ struct ringbolt_stream_listener {
   std::unique_ptr<ringbolt::stream::Listener> listener;
 };
 
+/// Owned by the program until ringbolt_stream_destroy(); null inside only before it is given out.
 struct ringbolt_stream {
   std::unique_ptr<ringbolt::stream::Stream> stream;
 };
@@ -47,6 +50,7 @@ int guarded(Call&& call) {
 int answer(const Stream& stream, int error);
 
 /// Makes `call(stream)`, whose errno is the answer.
+/// The words of a refusal are the calling thread's (ringbolt_stream_error()).
 template <class Call>
 int on(const ringbolt_stream* handle, Call&& call) {
   if (handle == nullptr) {
@@ -70,6 +74,7 @@ int understand(const Options* given, size_t first_size, Options& known) {
     return refuse(EINVAL, "struct_size must be sizeof of the options");
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  // The caller vouches that so many bytes are there.
   for (size_t i = sizeof known; i < given->struct_size; ++i) {
     if (bytes[i] != 0) {
       return refuse(EINVAL,

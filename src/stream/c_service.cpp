@@ -48,6 +48,7 @@ int read_listener(const ringbolt_stream_listener_options* given, ListenerSetting
   for (const char* const* one = known.allowed; one != nullptr && *one != nullptr; ++one) {
     settings.allowed.emplace_back(*one);
   }
+  // Fits an int by far; the connection manager cuts it to what it has.
   constexpr uint32_t kMostBacklog = 65535;
   settings.max_streams = said_or(known.max_streams, settings.max_streams);
   settings.backlog = static_cast<int>(std::min(known.backlog, kMostBacklog));
@@ -57,6 +58,7 @@ int read_listener(const ringbolt_stream_listener_options* given, ListenerSetting
 bool is_reason(ringbolt_stream_reason reason) { return static_cast<size_t>(reason) < kCloseReasons; }
 
 /// What of `connect` is left when the stream can be seen by the program.
+/// Blocks until `deadline` at most, with a timeout of 0 not at all; where it fails the stream is gone.
 int connected(std::unique_ptr<Stream> made, uint64_t timeout_ms, const Deadline& deadline, ringbolt_stream** stream) {
   auto handle = std::make_unique<ringbolt_stream>(ringbolt_stream{std::move(made)});
   if (timeout_ms != 0) {

@@ -53,6 +53,7 @@ extern "C" {
 
 RINGBOLT_PUBLIC int ringbolt_stream_close(ringbolt_stream* stream, uint64_t timeout_ms) {
   int error = 0;
+  // A stream that is NULL, or a call that throws, leaves `error` 0.
   const int said = on(stream, [&](Stream& s) { return error = s.close(Deadline::in_ms(timeout_ms)); });
   return error == 0 ? said : guarded([&] { return lost(*stream->stream, error); });
 }
@@ -204,6 +205,7 @@ RINGBOLT_PUBLIC size_t ringbolt_stream_peer(const ringbolt_stream* stream, char*
 
 RINGBOLT_PUBLIC int ringbolt_stream_get_statistics(const ringbolt_stream* stream,
                                                    ringbolt_stream_statistics* statistics) {
+  // Of the first version: it ended before bytes_arrived.
   constexpr size_t kFirstSize = 104;
   if (statistics == nullptr || statistics->struct_size < kFirstSize) {
     return refuse(EINVAL, statistics == nullptr ? kNoPlace : "struct_size must be sizeof(ringbolt_stream_statistics)");

@@ -9,6 +9,7 @@ namespace ringbolt::stream {
 
 /// Why a stream ended, or was never made. Those from bad_command_length to out_of_send_slots are things that a peer
 /// said and that the protocol forbids (docs/formats/valkey-rdma.md).
+/// The numbers are the C interface's (RINGBOLT_STREAM_*): new ones go to the end.
 enum class CloseReason : uint8_t {
   none,
   local,               ///< this side closed it
@@ -36,6 +37,7 @@ enum class CloseReason : uint8_t {
 inline constexpr size_t kCloseReasons = static_cast<size_t>(CloseReason::no_resources) + 1;
 
 /// As it stands in messages and statistics. Pure.
+/// The text ends in a 0, as those of words_of() do: the C interface gives it out. Any number is safe.
 constexpr std::string_view name_of(CloseReason reason) {
   constexpr std::array<std::string_view, kCloseReasons> kNames = {"none",
                                                                   "local",

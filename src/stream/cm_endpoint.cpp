@@ -10,7 +10,9 @@
 namespace ringbolt::stream {
 namespace {
 
+// Of each of the two steps; the stream's own deadline may come first.
 constexpr int kResolveMs = 2000;
+// Three bits (InfiniBand Architecture Specification 1.4, 9.7.5.2.8 for RNR): 7 is the most.
 constexpr uint8_t kMostRetries = 7;  // of RNR: for ever
 constexpr uint8_t kServerRetries = 5;
 // Stock peers ask for no more than one READ at a time, and use none.
@@ -32,9 +34,11 @@ std::string words_of_call(const char* call, int answer) {
 }  // namespace
 
 std::string CmEndpoint::resolve_next_target() {
+  // Before another is made: it may have the device's last queue pair.
   id_.reset();
   peer_ = targets_[next_target_++];
   id_.emplace(manager_, channel_);
+  // Some refusals of the connection manager leave it alone.
   errno = 0;
   return words_of_call("rdma_resolve_addr",
                        manager_.calls().resolve_addr(id_->get(), nullptr, peer_.get(), kResolveMs));

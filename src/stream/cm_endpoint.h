@@ -26,6 +26,7 @@ class CmEndpoint {
   /// The oldest event; null if none waits.
   verbs::CmEvent next_event() const { return channel_.next(); }
   /// Of the attempt; null before the first, and where none could be made.
+  /// Good until resolve_next_target() or the end of this.
   rdma_cm_id* id() const { return id_ ? id_->get() : nullptr; }
   const Address& peer() const { return peer_; }
   std::string_view name_of(rdma_cm_event_type event) const { return manager_.calls().event_str(event); }
@@ -35,6 +36,7 @@ class CmEndpoint {
   bool has_more_targets() const { return next_target_ < targets_.size(); }
   /// Begins with the next address; the attempt before has no unacknowledged event, and nothing uses its identifier.
   /// Precondition: has_more_targets(). Throws base::Error.
+  /// Destroys the identifier of the attempt before. What follows comes as an event within 2 s.
   std::string resolve_next_target();
   std::string resolve_route() const;
   std::string connect() const;

@@ -9,6 +9,7 @@ namespace ringbolt::stream {
 class CmWatch {
  public:
   /// Between two looks of a connected stream to which nothing comes.
+  /// In nanoseconds, as all here: a look costs some microseconds.
   static constexpr uint64_t kPaceNs = 50'000;
   /// Requests were flushed: the connection manager says why within this time, or nobody does.
   static constexpr uint64_t kBrokenGraceNs = 1'000'000'000;

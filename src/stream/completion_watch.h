@@ -9,6 +9,8 @@ namespace ringbolt::stream {
 /// What the looks at a completion queue have found, and whether it is armed to raise an event. From that follows when
 /// to look at what costs more: the clock, and the queue's descriptor. Not thread-safe: under the stream's lock.
 /// Source: ibv_req_notify_cq(3).
+/// Why it is more than a flag: an armed queue raises one event at most, also for completions that a look has taken
+/// meanwhile, and an event that is left would have the program's poll(2) return for nothing.
 class CompletionWatch {
  public:
   /// Idle looks between two at the clock, which takes as long as a message.

@@ -11,7 +11,8 @@
 namespace ringbolt::stream {
 namespace {
 
-constexpr size_t kBatch = 16;           // completions that are taken at a time
+constexpr size_t kBatch = 16;  // completions that are taken at a time
+// 2048 completions.
 constexpr uint32_t kMostBatches = 128;  // in one call, so that a peer that never stops can't hold it
 // What is copied and sent at a time: the peer reads the first pieces while the next are copied, out of the cache.
 constexpr size_t kPieceBytes = 128U << 10U;
@@ -61,6 +62,7 @@ bool Connection::progress() {
       take(completions[i]);
     }
     is_any = is_any || *taken > 0;
+    // The queue was empty when that was taken.
     if (*taken < kBatch) {
       break;
     }
@@ -108,6 +110,7 @@ void Connection::take(const ibv_wc& completion) {
 
 void Connection::take_receive(const ibv_wc& completion, uint32_t slot) {
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+    // Valkey counts bytes in it, most significant byte first.
     const uint32_t immediate = ntohl(completion.imm_data);
     // The time matters for messages of nothing alone, which are counted.
     protocol_.take_data(immediate, completion.byte_len, immediate == 0 ? base::now_ns() : 0);
@@ -153,6 +156,8 @@ void Connection::pump() {
     prepare_sending();
   }
   if (const auto move = protocol_.take_move()) {
+    // The ranges may overlap. What was flushed from there may still be read by the device: a peer that announces too
+    // early may get bytes twice, and only harms itself.
     std::memmove(endpoint_.tx().data(), &endpoint_.tx()[move->from], move->count);
   }
   while (const auto command = protocol_.next_command()) {

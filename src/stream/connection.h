@@ -18,6 +18,7 @@ namespace ringbolt::stream {
 /// Reads the clock only where the machine needs it. Never blocks, and throws nothing once it is built. What the peer
 /// writes may change at any time, also while the program reads it: who does not copy first trusts the peer. Not
 /// thread-safe.
+/// Owns the endpoint. `id` and `budget` of the constructor outlive it.
 class Connection {
  public:
   /// Throws base::Error, as Endpoint does.
@@ -33,6 +34,7 @@ class Connection {
   /// Posts the receives that were taken and not posted again yet: while nothing comes, all should be there.
   void repost();
   /// Takes what has completed, and posts what is due. Whether anything had completed.
+  /// Bounded: kMostBatches of 16 completions a call.
   bool progress();
   /// Sends a keepalive if one is due; of a client, which has none in the protocol, a write of nothing, which the peer's
   /// device alone answers: who waits for a peer with nothing under way would never hear that it is gone.
@@ -51,8 +53,10 @@ class Connection {
   }
   uint32_t unread() const { return protocol_.unread(); }
   /// The unread bytes where they lie, in two pieces if they reach around the ring's end; the second may be empty.
+  /// Good until consume(), or the end of this.
   std::array<std::span<const std::byte>, 2> peek() const;
   /// `count` of them were taken.
+  /// `count`: unread() at most; it is asserted.
   void consume(uint32_t count);
 
   /// Whether one byte at least could be sent now.
@@ -60,6 +64,7 @@ class Connection {
   /// Copies and sends as much as there is room for, beginning `skipped` bytes into the pieces; returns how much.
   uint64_t write(std::span<const iovec> pieces, uint64_t skipped);
   /// The sending buffer from where the next byte goes to its end; empty while can_write() is false.
+  /// Good until something is written or an announcement comes, which progress() takes.
   std::span<std::byte> room();
   /// Sends bytes that were filled in where room() said, though a peer that announces too early may have moved that
   /// place since. False: they lie elsewhere.
@@ -86,6 +91,7 @@ class Connection {
   void fail(int error);
   void post_fence();
 
+  // As long as the keepalive interval.
   const uint64_t probe_ns_;  // between a client's writes of nothing; 0: none
   Endpoint endpoint_;
   Protocol protocol_;

@@ -17,6 +17,7 @@ std::optional<ControlMessage> ControlMessage::parse(std::span<const std::byte> i
   }
   ControlMessage message;
   message.opcode = static_cast<Opcode>(opcode);
+  // No default: the compiler tells of an opcode that is new.
   switch (message.opcode) {
     case Opcode::get_server_feature:
     case Opcode::set_client_feature:

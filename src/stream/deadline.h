@@ -17,6 +17,7 @@ class Deadline {
 
   bool is_now() const { return after_ns_ == 0; }
   bool is_over(uint64_t now_ns) const { return now_ns >= ns(); }
+  /// base::now_ns() of the end; 0 for now(). Reads the clock the first time.
   uint64_t ns() const {
     if (at_ns_ == 0 && !is_now()) {
       at_ns_ = base::now_ns() + after_ns_;

@@ -16,6 +16,7 @@ namespace ringbolt::stream {
 namespace {
 
 constexpr uint32_t kSends = SendSpace::kDepth + Protocol::kCommandSlots + 8;  // a few fences
+// As many as may complete together: the queue can't overrun.
 constexpr int kEntries = static_cast<int>(Endpoint::kReceives + kSends);
 constexpr int kRxAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;  // nobody reads there but us
 
@@ -57,6 +58,7 @@ Endpoint::Endpoint(const verbs::ConnectionManager& manager, rdma_cm_id* id, cons
 
 void Endpoint::make_buffers(const StreamSettings& settings, MemoryBudget& budget) {
   const uint64_t bytes = uint64_t{settings.receive_bytes} * settings.receive_buffers;
+  // The program's own memory is not of our budget.
   if (settings.receive_memory.empty()) {
     rx_reserved_ = Reservation(budget, bytes);
     if (!rx_reserved_.is_held()) {
@@ -93,6 +95,7 @@ base::Result<void> Endpoint::make_tx(uint32_t length) {
   }
   try {
     tx_memory_.emplace(pd_, length, verbs::Contents::anything);
+    // No access but the device's own reading: the peer can't reach what we send from.
     tx_region_.emplace(pd_, tx_memory_->bytes(), 0);
   } catch (const base::Error& error) {
     return base::fail(error.errno_value());
@@ -181,6 +184,7 @@ int Endpoint::post_write(const Write& write, const std::byte* data, uint32_t loc
 int Endpoint::post_fence(uint64_t writes_before) {
   ibv_send_wr request{};
   request.wr_id = kFenceBit | writes_before;
+  // Without a piece: of no bytes, so that neither an address nor a key of the peer is needed.
   request.opcode = IBV_WR_RDMA_WRITE;
   request.send_flags = IBV_SEND_SIGNALED;
   return post(request);
@@ -194,6 +198,7 @@ std::optional<uint32_t> Endpoint::key_of(std::span<const std::byte> piece) const
     return std::nullopt;
   }
   const verbs::MemoryRegion& region = std::prev(after)->second;
+  // Of the last registration that begins at or before the piece.
   const size_t offset = static_cast<size_t>(piece.data() - region.bytes().data());
   // By comparison with what is left: a sum could wrap.
   if (offset > region.bytes().size() || piece.size() > region.bytes().size() - offset) {
@@ -208,6 +213,8 @@ bool Endpoint::take_event() {
   if (context_.calls().get_cq_event(channel_.get(), &cq, &cq_context) != 0) {
     return false;
   }
+  // The queue is the only one of the channel. Its destruction waits for each event's acknowledgement
+  // (ibv_ack_cq_events(3)).
   context_.calls().ack_cq_events(cq_.get(), 1);
   return true;
 }

@@ -32,6 +32,7 @@ struct Finished {
 /// one completion queue for all, 1024 receives that are posted before the connection is asked for, and the buffers.
 /// What it makes ends in the order that cards want: queue pair, completion queue, channel, regions, domain. Not
 /// thread-safe.
+/// `budget` and the identifier outlive it. Keys are the device's: the peer knows that of the receive buffers alone.
 class Endpoint {
  public:
   static constexpr uint32_t kReceives = 1024;
@@ -49,9 +50,11 @@ class Endpoint {
   base::Result<size_t> poll(std::span<ibv_wc> room) const noexcept { return cq_.poll(room); }
   static Finished finished(const ibv_wc& completion);
   /// The command in a slot, as long as its completion said: at most kControlBytes are looked at.
+  /// In memory that the device writes: good until give_back() posts the slot again.
   std::span<const std::byte> command(uint32_t slot, uint32_t length) const;
   /// The slot's receive was taken and is to be posted again; done for many at a time, or all at once by repost(). 0 or
   /// an errno.
+  /// Each slot once for each completion: then what is kept here never exceeds kRepostAt.
   int give_back(uint32_t slot);
   int repost();
 
@@ -64,11 +67,13 @@ class Endpoint {
   std::span<std::byte> rx() const { return rx_memory_; }
   uint32_t rx_key() const { return rx_region_->remote_key(); }
   /// Memory to copy into before it is sent. ENOBUFS: the budget does not allow it; ENOMEM.
+  /// Once; `length` is the peer's word, which the protocol has bounded (max_send_bytes).
   base::Result<void> make_tx(uint32_t length);
   std::span<std::byte> tx() const { return tx_memory_->bytes(); }
   uint32_t tx_key() const { return tx_region_->local_key(); }
 
   /// Memory of the program's own to send from. Throws base::Error.
+  /// No effect where a registration begins there already.
   void register_memory(std::span<std::byte> memory);
   /// False: no registration begins there.
   bool unregister_memory(const std::byte* begin) { return own_.erase(begin) != 0; }
@@ -94,6 +99,7 @@ class Endpoint {
   verbs::ProtectionDomain pd_;
   verbs::Slab commands_;  // kReceives places to receive into, then those to send from
   verbs::MemoryRegion commands_region_;
+  // not owned
   MemoryBudget* budget_;
   Reservation rx_reserved_, tx_reserved_;
   std::optional<verbs::Slab> rx_slab_;  // none if the program brings its own

@@ -12,6 +12,8 @@
 namespace ringbolt::stream {
 namespace {
 
+// Below a second, as timespec(3type) wants of its nanoseconds. Another thread may have taken the event: the
+// descriptor tells all, and one gets it.
 constexpr uint64_t kLongestWaitNs = 500'000'000;  // without a look
 
 void wait_readable(int fd, uint64_t until_ns) {
@@ -106,6 +108,7 @@ CloseReason Listener::objection_to(const Address& peer) const {
   if (!allowed_.allows(peer)) {
     return CloseReason::not_allowed;
   }
+  // Relaxed, a count alone: two threads that accept at once may come to one more than the limit.
   const bool is_full = tally_->streams.load(std::memory_order_relaxed) >= settings_.max_streams;
   return is_full ? CloseReason::too_many : CloseReason::none;
 }

@@ -15,6 +15,7 @@ namespace ringbolt::stream {
 
 /// Waits for streams at one port. Requests of peers that are not allowed, or that are too many, are rejected and
 /// counted; so are those for which nothing is left here. Its streams live on without it. Thread-safe.
+/// Destroys its identifiers, which ends the listening; no other thread may be in accept() then.
 class Listener {
  public:
   /// `host`: an address or name of this machine; empty: all of its addresses, of IPv4 and, if there are any, IPv6.
@@ -22,6 +23,7 @@ class Listener {
   Listener(std::shared_ptr<Service> service, const std::string& host, uint16_t port, const ListenerSettings& settings);
 
   /// The next stream, which may not be connected yet: its calls wait for that. EAGAIN, or ETIMEDOUT.
+  /// Goes on while requests come that are rejected, beyond the deadline, too.
   base::Result<std::unique_ptr<Stream>> accept(const Deadline& deadline);
   /// For poll(2) and epoll(7): readable while a request waits. The listener's own.
   int fd() const { return channel_.fd(); }
@@ -41,6 +43,7 @@ class Listener {
   const std::shared_ptr<ListenerTally> tally_;
   base::Mutex mutex_;  // of taking an event: several threads may accept
   const verbs::EventChannel channel_;
+  // Made by the constructor alone; they go before their channel.
   std::vector<verbs::CmIdentifier> ids_;
   uint16_t port_ = 0;
 };

@@ -12,6 +12,7 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(uint64_t bytes) : left_(bytes) {}
 
+  /// All of it or nothing. Bounded by other threads' success.
   bool take(uint64_t bytes) {
     uint64_t left = left_.load(std::memory_order_relaxed);
     while (left >= bytes) {

@@ -8,6 +8,7 @@ namespace {
 
 // What a peer may send unasked. Stock servers send a keepalive every 3 s, nobody sends empty messages or asks twice for
 // features.
+// What fits the receives of an endpoint: a peer that has waited for long may send all of it at once.
 constexpr uint32_t kCommandBurst = 1024;
 constexpr uint32_t kCommandsPerSecond = 4096;
 constexpr uint32_t kEmptyBurst = 256;
@@ -93,6 +94,7 @@ CloseReason Protocol::objection_to(const ControlMessage& registration) const {
   if (tx_.is_open() && registration.length != tx_.length()) {
     return CloseReason::rx_length_changed;
   }
+  // An address of the peer is never followed here, but offsets are added to it.
   const bool wraps = registration.address > UINT64_MAX - registration.length;
   if (registration.length == 0 || registration.length > settings_.max_tx_length || wraps) {
     return CloseReason::bad_rx_length;
@@ -160,6 +162,7 @@ void Protocol::tick(uint64_t now_ns) {
   }
   next_keepalive_ns_ = now_ns + settings_.keepalive_ns;
   // The last slots are for what matters more.
+  // A peer that takes nothing would be ended for the lack of slots by our own keepalives.
   if (keepalives_ >= kMostKeepalives || under_way_ + queued_ + kCommandSlots / 4 >= kCommandSlots) {
     ++statistics_.keepalives_skipped;
     return;

@@ -17,6 +17,7 @@ namespace ringbolt::stream {
 
 enum class Role : uint8_t { client, server };
 
+/// rx_length * rx_buffers: below 4 GiB, which is asserted.
 struct ProtocolSettings {
   Role role = Role::client;
   // Our receive buffers, as they are announced: so many of that length, one behind the other, under one key.
@@ -30,6 +31,7 @@ struct ProtocolSettings {
 };
 
 /// A command to send from its slot: the bytes stay there until the SEND has completed.
+/// The SEND itself copies: what must stay is the endpoint's place for the slot.
 struct OutgoingCommand {
   uint32_t slot = 0;
   ControlBytes bytes{};
@@ -53,6 +55,7 @@ class Protocol {
   /// Both sides are connected: announces our receive buffer. Data may have come before.
   void established(uint64_t now_ns);
   /// A SEND of the peer, of `bytes.size()` bytes.
+  /// `bytes` must not change meanwhile: the peer may be hostile.
   void take_command(std::span<const std::byte> bytes, uint64_t now_ns);
   /// A WRITE_WITH_IMM of the peer: its immediate (host order), and how many bytes it brought by itself.
   void take_data(uint32_t immediate, uint32_t write_bytes, uint64_t now_ns);
@@ -79,6 +82,7 @@ class Protocol {
   /// Bytes that can be filled in now, from tx_offset() on.
   uint32_t room() const { return can_send_ && is_alive() ? tx_.room() : 0; }
   uint32_t tx_offset() const { return tx_.offset(); }
+  /// room() at most; it is asserted.
   void fill(uint32_t count) { tx_.fill(count); }
   bool has_unflushed() const { return tx_.unflushed() > 0; }
   bool can_post_write() const { return tx_.can_post(); }
@@ -103,6 +107,7 @@ class Protocol {
   /// Of the unread bytes, those before the ring's end.
   uint32_t contiguous() const { return rx_.contiguous(); }
   /// The program has taken `count` bytes: announces the next buffer if the peer waits for one that is free now.
+  /// unread() at most; it is asserted.
   void consume(uint32_t count);
 
   // Features: nothing asks for them today, and a stock client takes both commands for an offence.
@@ -113,6 +118,7 @@ class Protocol {
   std::optional<uint64_t> features() const { return features_; }
 
   /// The next command to post.
+  /// In the order of sending. The slot is free again with finish_command().
   std::optional<OutgoingCommand> next_command();
   bool has_command() const { return queued_ > 0; }
   /// Whether there is anything to do for who carries it out: a command, a sending buffer, a move.

@@ -41,6 +41,7 @@ void Readiness::ring(bool is_wanted) {
   }
   uint64_t count = 1;
   if (is_wanted) {
+    // Never fails: the count is 0 before, as is_rung_ says.
     [[maybe_unused]] const ssize_t written = ::write(bell_.get(), &count, sizeof count);
   } else {
     [[maybe_unused]] const ssize_t read = ::read(bell_.get(), &count, sizeof count);

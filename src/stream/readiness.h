@@ -16,6 +16,7 @@ class Readiness {
   /// For poll(2) and epoll(7). Owned by this.
   int fd() const { return epoll_.get(); }
   /// Readable from now on when `fd` is. Throws base::Error.
+  /// Until that descriptor is closed, which takes it off the set (epoll(7)). No effect if it is watched already.
   void watch(int fd);
   /// Level: readable until it is silenced. A call into the system only when that changes.
   void ring(bool is_wanted);

@@ -13,6 +13,7 @@ namespace ringbolt::stream {
 /// last byte and another one is free. With one buffer that is when all of it was consumed, as stock peers have it
 /// (section 1.4 of the protocol); with more the peer goes on writing while the program reads. Hot path. Pure. Not
 /// thread-safe.
+/// No memory of its own: the bytes are the endpoint's.
 class ReceiveSpace {
  public:
   /// Of so many buffers of so many bytes each: 4 GiB at most in all.
@@ -30,6 +31,7 @@ class ReceiveSpace {
   /// Whether the peer has filled what it was told of and there is a buffer to give it. Not before the first.
   bool wants_announcement() const { return is_announced_ && left_ == 0 && free_ > 0; }
   /// The peer is told of the next buffer. Returns where in the ring that begins.
+  /// Only if the last one is full and another is free; it is asserted.
   uint32_t announce() {
     RINGBOLT_ASSERT(left_ == 0 && free_ > 0);
     is_announced_ = true;

@@ -30,6 +30,7 @@ class SendSpace {
  public:
   /// WRITEs that may be under way, and after how many one asks for a completion: at any time one of the last few did,
   /// so who waits for room in the queue waits for something.
+  /// Four times kSignalEvery. The send queue is made for as many.
   static constexpr uint32_t kDepth = 192;
   static constexpr uint32_t kSignalEvery = 48;
 
@@ -70,6 +71,7 @@ class SendSpace {
     filled_ += count;
   }
   /// What was filled in since the last time, as one message; nothing if there is none or no place in the queue.
+  /// The caller posts what it gets, in this order, or the connection has ended.
   std::optional<Write> flush(bool wants_completion) {
     if (unflushed() == 0 || !can_post()) {
       return std::nullopt;

@@ -45,6 +45,7 @@ std::string chosen_verbs(const std::string& said) {
   return choice;
 }
 
+/// Between two streams: then the next one has its turn, whoever waits.
 constexpr int kMostYields = 100;
 
 /// Counts as one who waits until it ends.
@@ -103,6 +104,7 @@ void Keeper::run() {
       if (streams_.empty()) {
         changed_.wait(mutex_, [this]() RINGBOLT_REQUIRES(mutex_) { return stops_ || !streams_.empty(); });
       }
+      // Also before the first look: a stream that has just begun is in its program's hands.
       changed_.wait_for(mutex_, std::chrono::milliseconds(interval_ms_),
                         [this]() RINGBOLT_REQUIRES(mutex_) { return stops_; });
       if (stops_) {

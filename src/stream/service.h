@@ -30,6 +30,7 @@ class CloseTally {
 /// The thread that looks after streams while their program does something else: posts receives anew, which keepalives
 /// have used up, sends keepalives, notices ends. It sleeps while there are no streams, and takes none of the program's
 /// signals. Thread-safe.
+/// Streams are not owned: each takes itself off in its destructor.
 class Keeper {
  public:
   explicit Keeper(uint32_t interval_ms);
@@ -38,7 +39,10 @@ class Keeper {
   Keeper& operator=(const Keeper&) = delete;
 
   /// From now until remove() with its answer, which waits while the stream is looked after.
+  /// Never 0. Throws std::bad_alloc.
   uint64_t add(Stream& stream);
+  /// When it returns the thread is not in the stream any more. Not under the stream's lock: the thread holds its own
+  /// while it tries that one.
   void remove(uint64_t key);
 
  private:
@@ -46,6 +50,7 @@ class Keeper {
   bool look_after_next(uint64_t& key);
 
   const uint32_t interval_ms_;
+  // Relaxed: a hint, which costs a yield where it is old.
   std::atomic<uint32_t> waiting_{0};  // who opens or closes a stream: the thread lets them in first
   base::Mutex mutex_;
   base::Condition changed_;
@@ -71,6 +76,7 @@ class Service {
   verbs::ConnectionManager manager_;
   MemoryBudget budget_;
   CloseTally tally_;
+  // The last member: its thread ends before what streams use.
   Keeper keeper_;
 };
 

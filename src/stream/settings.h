@@ -10,9 +10,11 @@ namespace ringbolt::stream {
 
 inline constexpr uint32_t kLeastReceiveBytes = 4096;
 inline constexpr uint32_t kMostReceiveBytes = 16U << 20U;  // what stock peers mirror
+// Of the longest together 256 MiB, so that lengths and offsets fit 32 bits.
 inline constexpr uint32_t kMostReceiveBuffers = 16;
 
 /// What one stream is like. Values.
+/// Bytes, microseconds and milliseconds as the names say.
 struct StreamSettings {
   /// Each receive buffer, and how many. The peer gets a sending buffer of that length; it stays what it was.
   uint32_t receive_bytes = 1U << 20U;

@@ -38,6 +38,7 @@ std::unique_ptr<Stream> Stream::connect(std::shared_ptr<Service> service, std::v
     made->cm_.set_targets(std::move(targets));
     made->begin_attempt();
   }
+  // Last, and without the lock: from here on the keeper's thread looks at it, too.
   made->keeper_key_ = made->service_->keeper().add(*made);
   return made;
 }
@@ -50,6 +51,7 @@ std::unique_ptr<Stream> Stream::accept(std::shared_ptr<Service> service, verbs::
     made->answer(std::move(request));
   }
   made->tally_ = std::move(tally);
+  // Counts that nothing is ordered by.
   made->tally_->streams.fetch_add(1, std::memory_order_relaxed);
   made->tally_->accepted.fetch_add(1, std::memory_order_relaxed);
   made->keeper_key_ = made->service_->keeper().add(*made);
@@ -57,6 +59,7 @@ std::unique_ptr<Stream> Stream::accept(std::shared_ptr<Service> service, verbs::
 }
 
 Stream::~Stream() {
+  // First, and without the lock: from here on the keeper's thread is not in it.
   if (keeper_key_ != 0) {
     service_->keeper().remove(keeper_key_);
   }
@@ -120,6 +123,7 @@ base::Result<size_t> Stream::read(std::span<std::byte> into, const Deadline& dea
     std::copy_n(piece.begin(), count, into.begin() + static_cast<std::ptrdiff_t>(done));
     done += count;
   }
+  // Under the same hold of the lock as peek(): another reader can't take the same bytes.
   connection_->consume(static_cast<uint32_t>(done));
   settle();
   return done;
@@ -171,6 +175,7 @@ base::Result<size_t> Stream::write(std::span<const iovec> pieces, const Deadline
   }
   asks_for_room_ = done < total && !is_over();
   settle();
+  // An error after some bytes is what the next call answers.
   return done > 0 || error == 0 ? base::Result<size_t>(done) : base::fail(error);
 }
 
@@ -231,6 +236,7 @@ int Stream::unregister_memory(const std::byte* begin) {
     return EINVAL;
   }
   look();
+  // Of any registration: which one a write was from is not kept.
   if (!is_over() && !connection_->is_sent()) {
     return EBUSY;
   }
@@ -304,6 +310,7 @@ base::Result<uint32_t> Stream::await(uint32_t events, const Deadline& deadline) 
     asks_for_room_ = false;  // it has been told
   }
   settle();
+  // EAGAIN of a call that does not wait is no error: then nothing of what was asked for holds.
   if (error == ETIMEDOUT) {
     return base::fail(error);
   }

@@ -37,6 +37,7 @@ enum Event : uint32_t {
 };
 
 /// How many streams of a listener there are now, and how its streams and requests ended. Shared with them. Thread-safe.
+/// Counts alone, without an order among them.
 struct ListenerTally {
   std::atomic<uint32_t> streams{0};
   std::atomic<uint64_t> accepted{0};
@@ -47,6 +48,8 @@ struct ListenerTally {
 /// One byte stream over RDMA, as Valkey has it, to one peer. Every call that may block has a deadline: with one that is
 /// over it looks, and answers EAGAIN; with another that passes, ETIMEDOUT. After the end what was received can still be
 /// read. Thread-safe: one thread may wait to read and another to write; two that read at once get pieces of the stream.
+/// Owns the connection and what the connection manager has of it. Whoever destroys it makes sure that no other thread
+/// is in a call of it.
 class Stream {
  public:
   /// Begins to connect to the first of the addresses that answers, and does not wait. `name`: the peer in messages.
@@ -76,6 +79,7 @@ class Stream {
   base::Result<size_t> write(std::span<const iovec> pieces, const Deadline& deadline);
   /// Where the next bytes of the stream are sent from, for one thread that fills them in itself and then says send();
   /// empty while there is no room, or the stream has ended. Does not block.
+  /// Good until the next call that writes or looks for the stream, but send().
   std::span<std::byte> room();
   /// Sends the first bytes of what room() gave, which nobody else has written a byte to since. 0, or why the stream has
   /// ended; EINVAL: the bytes lie elsewhere.
@@ -91,6 +95,7 @@ class Stream {
   int await_sent(const Deadline& deadline);
 
   /// One descriptor, readable while one of the wanted events is there; the stream's own. Throws base::Error.
+  /// Made at the first call; open as long as the stream.
   int fd();
   /// Which events the descriptor stands for: kReadable at first.
   void want(uint32_t events);
@@ -113,6 +118,7 @@ class Stream {
   Statistics statistics() const;
 
   /// The keeper's turn: does nothing if a thread of the program is in the stream.
+  /// Called by the keeper's thread alone.
   void look_after();
 
  private:
@@ -153,6 +159,7 @@ class Stream {
   const std::string name_;
   std::shared_ptr<ListenerTally> tally_;  // a server's
 
+  // Given up while a thread sleeps or spins, so that others get in; never held across a wait.
   mutable base::Mutex mutex_;
   base::Condition changed_;
   CmEndpoint cm_ RINGBOLT_GUARDED_BY(mutex_);
@@ -166,6 +173,7 @@ class Stream {
   bool asks_for_room_ RINGBOLT_GUARDED_BY(mutex_) = false;  // a write was cut short
   bool is_led_ RINGBOLT_GUARDED_BY(mutex_) = false;         // a thread sleeps on the descriptors for all
   uint32_t waiting_ RINGBOLT_GUARDED_BY(mutex_) = 0;        // threads in a call that waits
+  // Written before anybody else has the stream; 0: the keeper does not know it.
   uint64_t keeper_key_ = 0;
 };
 

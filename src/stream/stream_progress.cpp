@@ -22,6 +22,7 @@ namespace {
 constexpr uint64_t kMaxSleepNs = 250'000'000;
 constexpr int kMostRounds = 1024;  // of completions that lie there at the end
 
+// Reasons of the connection manager's REJ message: invalid service id, and consumer reject.
 constexpr int kNobodyListens = 8;    // status of REJECTED: no such service
 constexpr int kConsumerReject = 28;  // the listener's program said no
 
@@ -56,6 +57,7 @@ void Stream::try_next(CloseReason reason, std::string_view what) {
     end(reason, what);
     return;
   }
+  // Any look() may come here until the stream is connected: who holds the lock over one asks for connection_ anew.
   connection_.reset();
   completions_.took_event();
   try {
@@ -100,6 +102,7 @@ void Stream::answer(verbs::OwnedCm<rdma_cm_id> request) {
 
 void Stream::take_cm_events() {
   while (auto event = cm_.next_event()) {
+    // Its private data must not be looked at after that: they go with the event.
     const rdma_cm_event copy = *event;
     event.reset();  // first: an identifier does not go before its events are acknowledged
     take(copy);
@@ -245,6 +248,7 @@ bool Stream::arm() {
 void Stream::sleep_until(uint64_t until_ns) {
   const uint64_t now_ns = base::now_ns();
   uint64_t wake_ns = std::min(until_ns, now_ns + kMaxSleepNs);
+  // Looks again by itself when it wakes, also if the leader has gone meanwhile.
   if (is_led_) {
     changed_.wait_for(mutex_, std::chrono::nanoseconds(wake_ns - std::min(now_ns, wake_ns)));
     return;
@@ -259,6 +263,8 @@ void Stream::sleep_until(uint64_t until_ns) {
       {{connection_ ? connection_->endpoint().channel_fd() : -1, POLLIN, 0}, {cm_.fd(), POLLIN, 0}}};
   is_led_ = true;
   {
+    // Descriptors and connection stay meanwhile: only a failed attempt replaces them, and then its descriptor is
+    // closed, which ends no poll(2); the limit does.
     const base::Unlocked unlocked(mutex_);
     ::ppoll(readable.data(), readable.size(), &limit, nullptr);
   }
@@ -292,6 +298,7 @@ void Stream::settle() {
 
 void Stream::look_after() {
   if (!mutex_.try_lock()) {
+    // Waiting would hold up all other streams: the keeper's own lock is held.
     return;  // a thread of the program is in it, and looks by itself
   }
   const base::LockGuard lock(mutex_, base::kAdoptLock);

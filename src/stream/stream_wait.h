@@ -7,6 +7,7 @@
 namespace ringbolt::stream {
 
 /// Waits until `is_done` or the end of time: 0, EAGAIN or ETIMEDOUT. Polls for a while, then sleeps.
+/// The lock is given up in it: what was read before is old when it returns. `is_done` runs under the lock.
 template <class IsDone>
 int Stream::wait(const Deadline& deadline, IsDone is_done) {
   look();

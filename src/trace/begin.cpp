@@ -32,7 +32,9 @@
 namespace ringbolt::trace {
 namespace {
 
+/// Of a ring, all of which is allocated at once.
 constexpr uint64_t kMostBytes = uint64_t{4} << 30U;
+/// Events told with an explanation.
 constexpr size_t kRecent = 8;
 
 std::string_view value_of(const char* variable) {
@@ -41,6 +43,7 @@ std::string_view value_of(const char* variable) {
 }
 
 /// What an explanation brings along, and where it is kept.
+/// Called by whichever thread explains, under no lock of ours.
 std::vector<std::string> keep_explanation(std::string_view object, std::string_view text) {
   Recorder* const to = recorder();
   if (to == nullptr) {
@@ -67,12 +70,14 @@ std::string program_name() {
   std::string name = ::program_invocation_short_name;
   std::ranges::replace_if(
       name, [](char one) { return one == '/' || static_cast<unsigned char>(one) <= ' '; }, '_');
+  // A name of a file has 255 bytes at most, and number and suffix follow.
   name.resize(std::min<size_t>(name.size(), 32));
   return name;
 }
 
 /// Whether the process has gone whose file this is; false as well where that can't be told, or the file is no timeline.
 bool is_of_dead(const std::string& path) {
+  // O_NONBLOCK: somebody may have put a FIFO there.
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   FileHead head{};
   return file.is_open() && ::pread(file.get(), static_cast<void*>(&head), sizeof head, 0) == sizeof head &&
@@ -81,6 +86,7 @@ bool is_of_dead(const std::string& path) {
 
 /// In a forked child: the file is the parent's.
 void abandon() noexcept {
+  // Relaxed: the child has one thread when this runs (fork(2)).
   active.store(nullptr, std::memory_order_relaxed);  // its memory stays mapped: what is under way may look there
 }
 
@@ -137,11 +143,13 @@ void begin(const std::string& home, const std::string& cluster) try {
   options.bytes = wish.bytes;
   options.cluster = cluster;
   options.node = cluster.empty() ? "" : value_of("RINGBOLT_NODE");
+  // Once: there is no way to take a handler back.
   static const int is_watched = ::pthread_atfork(nullptr, nullptr, abandon);
   if (is_watched != 0) {
     throw base::Error(is_watched, "pthread_atfork", "the recorder", "free memory");
   }
   // For the life of the process: programs call us from their own destructors.
+  // Release: who sees the pointer, and reads through it, sees the recorder made.
   active.store(Recorder::open(options).release(), std::memory_order_release);
   base::set_explanation_witness(keep_explanation);
 } catch (const base::Error& error) {

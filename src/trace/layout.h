@@ -9,12 +9,15 @@
 /// Whatever is cut off or overwritten has a wrong seal, so that a reader passes over it.
 namespace ringbolt::trace {
 
+/// Read as text on a little-endian machine. All numbers are in the byte order of the machine that wrote them.
 inline constexpr uint64_t kMagic = 0x3145434152544252;  ///< "RBTRACE1"
 inline constexpr size_t kPageBytes = 4096;
+/// Sizes of the tables. What finds no room is recorded without a name: nothing fails for it.
 inline constexpr size_t kQueuePairs = 512;
 inline constexpr size_t kPlaces = 256;
 inline constexpr size_t kWords = 128;
 
+/// Values lie in files: new ones go to the end, and none is taken back.
 enum class Kind : uint8_t {
   none,
   post_send,           ///< `code`: ibv_wr_opcode; `number`: which one that takes a receive at the peer, from 1
@@ -50,6 +53,7 @@ inline constexpr uint8_t kSolicited = 4;
 inline constexpr uint8_t kInline = 8;
 
 /// What a fault has done, as bits of `flags`.
+/// Several at once are possible.
 enum Struck : uint8_t { kLost = 1, kHeld = 2, kChanged = 4, kRefused = 8, kNotReady = 16, kStatus = 32, kCopied = 64 };
 
 // Whom a fault struck, as its `code`.
@@ -77,7 +81,9 @@ struct Record {
 static_assert(sizeof(Record) == 64);
 
 /// Which record it is, in a number that no seal has by chance.
+/// An odd factor (of the golden ratio): no two indices have one salt, and index 0 has one that is not 0.
 constexpr uint64_t salt_of(uint64_t index) { return (index + 1) * 0x9e3779b97f4a7c15U; }
+/// Against accidents, not against forgery.
 constexpr uint64_t seal_of(uint64_t ticks, uint64_t salt) { return salt ^ ticks; }
 
 /// One moment by both clocks.
@@ -87,7 +93,10 @@ struct Moment {
 };
 
 /// A queue pair of the process. What is destroyed stays until another one needs the place.
+/// Written by the threads that use the queue pair, read by anybody: what is not atomic may be seen torn, and nothing
+/// but words for people depends on it.
 struct alignas(64) QueuePairEntry {
+  // Taken by compare-and-swap; the rest follows, so a reader may see a new number beside old values for a moment.
   std::atomic<uint32_t> qpn;       ///< 0: a free place
   std::atomic<uint32_t> messages;  ///< posted since it was reset that take a receive at the peer
   std::atomic<uint32_t> arrivals;  ///< polled of those of the peer
@@ -106,6 +115,7 @@ static_assert(sizeof(QueuePairEntry) == 64);
 
 /// Where a return address lies: the file that was loaded there, and the address in it.
 struct PlaceEntry {
+  // Taken by compare-and-swap, for good; `file` follows, and is empty until then.
   std::atomic<uint64_t> address;  ///< 0: a free place
   uint64_t offset;
   uint8_t is_wrapper;  ///< one of the verbs' own functions, not inlined, or of our libraries: its caller is wanted
@@ -124,6 +134,7 @@ struct WordsEntry {
 };
 static_assert(sizeof(WordsEntry) == 1024);
 
+/// `magic` is written last: a file without it is no timeline yet.
 struct FileHead {
   uint64_t magic;
   uint64_t file_bytes;
@@ -138,6 +149,7 @@ struct FileHead {
   std::array<char, 64> program;
   std::array<char, 64> cluster;
   std::array<char, 16> node;
+  // A cache line of its own: all threads that record write it.
   alignas(64) std::atomic<uint64_t> records;  ///< begun, ever
   alignas(64) std::atomic<uint64_t> words;    ///< likewise
 };
@@ -151,6 +163,7 @@ inline constexpr size_t kTablesBytes = sizeof(Tables);
 static_assert(offsetof(FileHead, records) == 256);
 static_assert(sizeof(FileHead) <= kPageBytes && kTablesBytes % kPageBytes == 0);
 inline constexpr size_t kHeadBytes = kPageBytes + kTablesBytes;
+// 1024 records.
 inline constexpr uint64_t kLeastBytes = 16 * kPageBytes;  ///< of the ring
 
 constexpr uint64_t seal_of_text(uint64_t number, uint64_t ticks, const char* text, size_t length) {

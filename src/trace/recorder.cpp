@@ -28,6 +28,7 @@ constinit std::atomic<Recorder*> active{nullptr};
 
 namespace {
 
+// Bounds each search of the hot path.
 constexpr size_t kProbes = 8;  // places that a queue pair or an address may have
 
 template <size_t kSize>
@@ -36,6 +37,7 @@ void put_text(std::array<char, kSize>& to, std::string_view text) {
   std::copy_n(text.begin(), std::min(text.size(), kSize - 1), to.begin());
 }
 
+/// [bytes], zeros, shared with whoever reads the file. The descriptor is closed: the mapping keeps the file.
 void* map_file(const std::string& path, uint64_t bytes) {
   rlimit most{};
   if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes > most.rlim_cur) {  // to ask for more would end the program
@@ -90,6 +92,7 @@ std::unique_ptr<Recorder> Recorder::open(const Options& options) {
   put_text(head.program, ::program_invocation_short_name);
   put_text(head.cluster, options.cluster);
   put_text(head.node, options.node);
+  // Last: who reads the file while this runs sees it whole or takes it for none.
   std::atomic_ref(head.magic).store(kMagic, std::memory_order_release);
   return made;
 }
@@ -138,6 +141,7 @@ QueuePairEntry* Recorder::add_queue_pair(const QueuePairEntry& made) noexcept {
       QueuePairEntry& one = tables_->queue_pairs[(place_of(qpn) + i) % kQueuePairs];
       uint32_t before = one.qpn.load(std::memory_order_relaxed);
       if ((before == 0 || (takes_gone && std::atomic_ref(one.is_gone).load(std::memory_order_relaxed) != 0)) &&
+          // Whoever wins has the place; the other one looks on.
           one.qpn.compare_exchange_strong(before, qpn)) {
         target = &one;
       }
@@ -207,6 +211,7 @@ PlaceEntry* Recorder::add_place(uint64_t address, bool is_of_library, bool may_b
 void Recorder::note_words(uint32_t qpn, bool is_finding, std::string_view text) noexcept {
   const uint64_t number = head_->words.fetch_add(1, std::memory_order_relaxed);
   WordsEntry& entry = tables_->words[number % kWords];
+  // Unsealed first, and the fence keeps what follows behind it: a reader takes neither half of two texts for one.
   std::atomic_ref(entry.seal).store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   entry.number = number;
@@ -226,6 +231,7 @@ void Recorder::note_words(uint32_t qpn, bool is_finding, std::string_view text) 
 
 std::vector<std::string> Recorder::recent(uint32_t qpn, size_t most) const {
   constexpr uint64_t kMost = 8192;  // the newest: a program that waits for this has done little since
+  // Those that are begun and not finished by now have no seal.
   const uint64_t end = head_->records.load(std::memory_order_acquire);
   std::vector<Record> all;
   for (uint64_t i = end - std::min({end, mask_ + 1, kMost}); i < end; ++i) {
@@ -242,6 +248,7 @@ std::vector<std::string> Recorder::recent(uint32_t qpn, size_t most) const {
 }
 
 void Recorder::note_end() noexcept {
+  // Read when the process is gone, mostly; a reader who comes at this moment may see half of it.
   head_->ended = moment_now(has_counter_);
   // What other threads still record there comes to lie in new pages.
   const uint64_t used = head_->records.load(std::memory_order_relaxed) * sizeof(Record) / kPageBytes + 8;

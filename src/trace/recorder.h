@@ -16,6 +16,8 @@ namespace ringbolt::trace {
 
 /// A timeline of what this process does with its queue pairs, in a mapped file: a ring that overwrites its oldest
 /// records, and that outlives the process, however it ends. Thread-safe; threads wait for nobody.
+/// Owns the mapping, not the file, which stays for whoever reads it. Functions that record never fail; what there is
+/// no room for is left out.
 class Recorder {
  public:
   struct Options {
@@ -25,8 +27,10 @@ class Recorder {
     std::string node{};
   };
   /// Throws base::Error. What was at the path is replaced.
+  /// May block, while the filesystem allocates all of the file.
   static std::unique_ptr<Recorder> open(const Options& options);
   /// The file stays.
+  /// Nobody may record any more.
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -40,10 +44,15 @@ class Recorder {
     Record& record;
     uint64_t salt;
   };
+  /// Relaxed: the count only has to give each record a number of its own; what it holds is published by finish(). A
+  /// thread that is so slow that the ring comes round meanwhile shares its place with a later record, and leaves a
+  /// mixture of both there.
   Slot begin() noexcept {
     const uint64_t index = head_->records.fetch_add(1, std::memory_order_relaxed);
     return {ring_[index & mask_], salt_of(index)};
   }
+  /// Release: a reader who finds the right seal finds the fields written before it. Only threads that share one
+  /// address space write, so the thread pointer tells them apart.
   static void finish(const Slot& slot, uint64_t ticks) noexcept {
     slot.record.ticks = ticks;
     slot.record.thread = reinterpret_cast<uint64_t>(__builtin_thread_pointer());
@@ -58,8 +67,10 @@ class Recorder {
   }
 
   /// The place of a queue pair that was just made; null: there is none left.
+  /// Good for the life of this. Of a destroyed one that was overwritten it is another's.
   QueuePairEntry* add_queue_pair(const QueuePairEntry& made) noexcept;
   /// The place where it mostly is; null: it is elsewhere, or not known here.
+  /// Relaxed: an entry that is half written costs words, no more.
   QueuePairEntry* find_first(uint32_t qpn) noexcept {
     QueuePairEntry& first = tables_->queue_pairs[place_of(qpn)];
     return first.qpn.load(std::memory_order_relaxed) == qpn ? &first : nullptr;
@@ -82,10 +93,13 @@ class Recorder {
                : place_of_new_call(returns_to, frame);
   }
   /// An explanation, or a finding, was told; what does not fit is cut.
+  /// `qpn` 0: of none. Fits kWords texts of 991 bytes; older ones are overwritten.
   void note_words(uint32_t qpn, bool is_finding, std::string_view text) noexcept;
   /// What was recorded of the queue pair last, the newest `most` of it, in order, in words; also by other threads.
+  /// Allocates, and goes through thousands of records: for explanations, not for the hot path. Throws std::bad_alloc.
   std::vector<std::string> recent(uint32_t qpn, size_t most) const;
   /// The process ends in its own good time. Gives back memory that nothing was written to.
+  /// Others may record meanwhile and after.
   void note_end() noexcept;
   /// It has not ended after all.
   void note_going_on() noexcept { head_->ended = {}; }
@@ -95,6 +109,7 @@ class Recorder {
  private:
   Recorder(std::string path, void* memory, uint64_t bytes);
 
+  // Where probing begins (kProbes).
   static size_t place_of(uint32_t qpn) { return (qpn ^ qpn >> 10U) % kQueuePairs; }
   static size_t place_of_address(uint64_t address) { return (address ^ address >> 8U) % kPlaces; }
   [[gnu::cold, gnu::noinline]] PlaceEntry* add_place(uint64_t address, bool is_of_library = false,
@@ -113,6 +128,9 @@ class Recorder {
 
 /// The process' own; null: nothing is recorded.
 extern constinit std::atomic<Recorder*> active;
+/// Relaxed, for the hot path: all that is read then is read through the pointer, which orders it on every processor
+/// that we run on (an address dependency), and was written before the release in begin(). The pointer is good for the
+/// life of the process.
 inline Recorder* recorder() { return active.load(std::memory_order_relaxed); }
 
 /// Adds a record of now if there is somebody to.
@@ -123,6 +141,8 @@ inline void note(const Record& what) noexcept {
 }
 
 /// An id of what has no number: of its address.
+/// Two objects may share one, as 32 bits are kept of an address without its four lowest; and one that is made later
+/// may have that of one destroyed.
 inline uint32_t id_of(const void* object) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(object) >> 4U); }
 
 }  // namespace ringbolt::trace

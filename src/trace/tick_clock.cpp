@@ -28,6 +28,7 @@ uint64_t ns_at(uint64_t ticks, const Moment& first, const Moment& last) noexcept
   }
   const double rate = static_cast<double>(last.ns - first.ns) / static_cast<double>(last.ticks - first.ticks);
   // From the later moment: of what was noted a short time ago the difference is small, and no digits are lost.
+  // Signed: what was noted after the moment comes to lie behind it.
   const auto since = static_cast<double>(static_cast<int64_t>(last.ticks - ticks));
   return last.ns - static_cast<uint64_t>(static_cast<int64_t>(since * rate));
 }

@@ -8,10 +8,12 @@
 namespace ringbolt::trace {
 
 /// Both clocks now, the kernel's and the counter; without a counter the kernel's is both. Thread-safe.
+/// Within some tens of nanoseconds, if the thread keeps its core for one of three readings.
 Moment moment_now(bool has_counter) noexcept;
 
 /// What the kernel's clock showed when the counter showed `ticks`: on the straight line through two moments, of which
 /// `last` is the later. Pure.
+/// Moments that are the same, as without a counter at the beginning, give that of `last`.
 uint64_t ns_at(uint64_t ticks, const Moment& first, const Moment& last) noexcept;
 
 /// For times that are noted often and told rarely: what is noted is a reading of the counter, the recorder's own ticks,

@@ -15,6 +15,7 @@
 namespace ringbolt::trace {
 namespace {
 
+/// Above those of ibv_qp_type that are queue pairs of the specification.
 constexpr uint8_t kMostTypes = 16;
 
 template <size_t kSize>
@@ -39,6 +40,7 @@ void read_queue_pairs(std::span<const std::byte> bytes, TraceFile& file) {
     QueuePairEntry entry;
     std::memcpy(static_cast<void*>(&entry),
                 bytes.data() + kPageBytes + offsetof(Tables, queue_pairs) + i * sizeof entry, sizeof entry);
+    // Relaxed: of a copy, which nobody else has.
     if (const uint32_t qpn = entry.qpn.load(std::memory_order_relaxed); qpn != 0 && entry.type < kMostTypes) {
       file.queue_pairs.push_back({qpn, entry.peer_qpn, entry.type, entry.state, entry.is_gone != 0,
                                   entry.signals_all != 0, entry.send_queue, entry.receive_queue, entry.shared_queue,
@@ -86,6 +88,7 @@ TraceFile parse_trace(std::span<const std::byte> bytes, const std::string& path)
   }
   FileHead head{};
   std::memcpy(static_cast<void*>(&head), bytes.data(), sizeof head);
+  // What the head says, but no more than there is.
   const uint64_t room = std::min<uint64_t>(head.ring_records, (bytes.size() - kHeadBytes) / sizeof(Record));
   TraceFile file;
   file.program = text_of(head.program);

@@ -40,6 +40,7 @@ struct Words {
 };
 
 /// What a recorder's file holds, by time.
+/// A value: nothing of the file is referred to.
 struct TraceFile {
   std::string program;
   std::string cluster;  ///< empty: outside clusters
@@ -62,9 +63,11 @@ struct TraceFile {
 TraceFile parse_trace(std::span<const std::byte> bytes, const std::string& path);
 
 /// Adds the record that was given number `index` to `events`, if it is whole. It may be written to meanwhile.
+/// `at`: sizeof(Record) bytes, of any alignment.
 void read_record(const std::byte* at, uint64_t index, std::vector<Record>& events);
 
 /// Of this start of the machine.
+/// A hash of /proc/sys/kernel/random/boot_id (random(4)): times of CLOCK_MONOTONIC compare only within one start.
 uint64_t boot_number();
 
 }  // namespace ringbolt::trace

@@ -26,12 +26,15 @@ std::string event_details(const Record& record);
 std::string words_of(const Record& record);
 
 // What an asynchronous event is of, as ibv_event_type numbers them; the others are of queue pairs.
+// IBV_EVENT_CQ_ERR; IBV_EVENT_SRQ_ERR and SRQ_LIMIT_REACHED; IBV_EVENT_DEVICE_FATAL to SM_CHANGE, and
+// CLIENT_REREGISTER on.
 constexpr bool is_of_queue(uint8_t event) { return event == 0; }
 constexpr bool is_of_shared(uint8_t event) { return event == 14 || event == 15; }
 constexpr bool is_of_port(uint8_t event) { return (event >= 8 && event <= 13) || event >= 17; }
 
 /// Whether the record is of that queue pair: its own, or of a completion queue or shared receive queue that `entry`
 /// (QueuePairEntry or QueuePair; null: not known) has.
+/// Ids of queues are hashes of addresses (id_of()): an event of another queue may be taken for one of this.
 template <class Entry>
 bool concerns(const Record& record, uint32_t qpn, const Entry* entry) {
   switch (record.kind) {
@@ -59,6 +62,7 @@ bool concerns(const Record& record, uint32_t qpn, const Entry* entry) {
 }
 
 /// The number in the first "queue pair 0x12" of a text; 0: there is none.
+/// In hexadecimal, as all our messages name them.
 uint32_t queue_pair_in(std::string_view text);
 
 }  // namespace ringbolt::trace

@@ -42,6 +42,7 @@
 namespace ringbolt::tools {
 namespace {
 
+// Less than kStillNs of roster.cpp, by which others take an agent that does not move for one that stands still.
 constexpr int kLookMs = 500;     // after who has failed, and who calls
 constexpr int kAwaitMs = 100;    // likewise, for who has nothing else to do
 constexpr int kPauseMs = 1'000;  // after a meeting that has failed
@@ -57,6 +58,7 @@ uint32_t own_node(const LiveCluster& live, const AgentOptions& options) {
   return find_node(live.model, options.node.empty() ? node : options.node);
 }
 
+/// Before any thread is made: they inherit the mask, so that no other thread is interrupted.
 base::UniqueFd take_signals() {
   sigset_t ends;
   sigemptyset(&ends);
@@ -99,6 +101,7 @@ void report_counts(const agent::LocalPorts& ports, const mesh::Courier* courier)
 }
 
 /// This node's agent and what it works on.
+/// Views of what agent_run() has, but for `ready_fd`, which this closes.
 struct Post {
   const LiveCluster& live;
   const agent::Roster& roster;
@@ -113,6 +116,7 @@ struct Post {
 
 /// Whether the meeting can't come about any more: a later one has been called, or one of its agents has ended or stands
 /// still, or this one is to end.
+/// Reads files of the cluster's folder: some milliseconds.
 bool is_called_off(const agent::Meeting& meeting, const Post& post) {
   const std::optional<agent::Meeting> last = post.meetings.of(post.node);
   return is_readable(post.signals) || agent::is_forgotten(post.entry) || (last && last->number > meeting.number) ||
@@ -129,6 +133,7 @@ mesh::MeshPlan plan_of(const agent::Meeting& meeting, const Post& post) {
   environment["RINGBOLT_RANK"] = std::to_string(place);
   environment["RINGBOLT_WORLD_SIZE"] = std::to_string(meeting.nodes.size());
   environment["RINGBOLT_GROUP_PORT"] = std::to_string(meeting.port);
+  // Two secrets would be refused.
   environment.erase("RINGBOLT_SECRET");
   environment["RINGBOLT_SECRET_FILE"] = post.secret_file;
   if (const auto host = environment.find("RINGBOLT_MEETING_HOST"); host != environment.end()) {
@@ -161,6 +166,7 @@ std::vector<uint32_t> whom_to_call(agent::Attendance& attendance, const std::map
 enum class End { signal, called };
 
 /// Serves until a signal ends it, or another meeting is called.
+/// Takes the mesh's lock for each turn, so that the mesh's thread and this one share the courier.
 End serve(mesh::Mesh& mesh, agent::LocalPorts& ports, mesh::Courier* courier, agent::Attendance& attendance,
           const agent::Meeting& meeting, const Post& post) {
   std::map<uint32_t, Status> failed;
@@ -203,6 +209,7 @@ End take_part(const agent::Meeting& meeting, bool& was_called_off, agent::LocalP
   mesh::MeshPlan plan = plan_of(meeting, post);
   plan.meeting.is_called_off = [&] { return was_called_off = was_called_off || is_called_off(meeting, post); };
   std::unique_ptr<mesh::Courier> courier;  // before the mesh, which has it take part until it has left
+  // Blocks until all have come, or is_called_off() says that they will not.
   const std::unique_ptr<mesh::Mesh> mesh = mesh::Mesh::join(plan);
   post.roster.set_meeting(post.entry, meeting.number);
   attendance.set_meeting(meeting);
@@ -327,6 +334,7 @@ int agent_run(const AgentOptions& options) {
     return kOk;
   }
   const uint32_t node = own_node(live, options);
+  // write(2) answers EPIPE then.
   std::signal(SIGPIPE, SIG_IGN);  // who has started it may have gone before it is ready
   const agent::Roster roster(live.dir, live.model.name);
   const agent::Meetings meetings(live.dir.cluster(live.model.name) + "/agents.meetings");

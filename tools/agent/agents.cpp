@@ -36,6 +36,7 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kMeetingNs = 65'000 * kMillisecond;  // longer than the agents wait for each other
+// For all together; then as long for each that is killed.
 constexpr int kPoliteMs = 3'000;
 constexpr size_t kLogBytes = size_t{1} << 20U;
 
@@ -70,6 +71,7 @@ bool is_of_programs(const std::string& variable) {
 }
 
 /// In the child; only async-signal-safe calls.
+/// All memory that it looks at was made before the fork: another thread may have held the allocator's lock (fork(2)).
 [[noreturn]] void become(char* const* command, char* const* environment, const char* netns, const char* log,
                          int ready) {
   sigset_t none;
@@ -128,12 +130,15 @@ Starting start(const LiveCluster& live, uint32_t node) {
     }
     become(arguments.data(), variables.data(), changes.netns.c_str(), log.c_str(), ready.get());
   }
+  // The first child, which ends at once.
   ::waitpid(child, nullptr, 0);
+  // Ours: when the agent ends, too, the other end reads 0 bytes.
   ready.reset();
   const ssize_t length = ::read(starting.ready.get(), &starting.pid, sizeof starting.pid);
   if (length != sizeof starting.pid) {
     throw base::Error(length < 0 ? errno : EAGAIN, "fork", "agent", "raise the limit of processes: ulimit -u");
   }
+  // A descriptor of the process, since its number may be given again (pidfd_open(2)).
   starting.process = base::open_process(starting.pid);
   return starting;
 }

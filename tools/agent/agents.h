@@ -19,6 +19,7 @@ namespace ringbolt::tools::agent {
 /// and returns when each of these has met those that cables join it with: at most a minute. Returns how many it
 /// started. Throws UsageError with what they said if they don't meet, or a signal comes meanwhile; then those that it
 /// started are ended.
+/// One thread; others may do the same in other processes at the same time.
 size_t start_agents(const LiveCluster& live, const HeldSignals& signals);
 
 /// What an agent tells by --ready-fd who has started it: that it has entered the roster, and that it serves.
@@ -43,6 +44,7 @@ std::string parts_text(const LiveCluster& live);
 std::string secret_file(const LiveCluster& live);
 
 /// Ends the agents of a cluster: politely, then with SIGKILL. Returns how many there were. `name` need not be whole.
+/// Blocks for some seconds for one that does not end politely.
 size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name);
 
 /// Takes the agents of a cluster out of `programs`.

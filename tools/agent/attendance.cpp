@@ -185,6 +185,7 @@ std::optional<MeetingsText> parse_meetings(const std::string& text) {
     }
     found.meetings.push_back(std::move(meeting));
   }
+  // Whatever the loop has passed over makes the text another one.
   return emit(found) == text ? std::optional(std::move(found)) : std::nullopt;
 }
 

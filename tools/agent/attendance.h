@@ -32,6 +32,7 @@ std::string emit(const MeetingsText& text);
 std::optional<MeetingsText> parse_meetings(const std::string& text);
 
 /// Who meets, as a cluster's agents agree upon it in a file: docs/formats/overlay.md. Thread-safe.
+/// Each call locks the file, for five seconds at most where somebody holds it; last() and of() then find nothing.
 class Meetings {
  public:
   explicit Meetings(std::string path) : path_(std::move(path)) {}
@@ -70,12 +71,14 @@ std::vector<std::string> words_of_absent(const LiveCluster& live, const Roster& 
 /// somebody has plugged in a cable or ended a fault), and only those are called who run and are joined by cables.
 class Attendance {
  public:
+  /// The first two must outlive it.
   Attendance(const LiveCluster& live, const Roster& roster, uint32_t node);
 
   /// The meeting that this agent is in from now on, of which nobody is lost yet; nothing: it is in none.
   void set_meeting(const std::optional<Meeting>& meeting);
   /// The nodes of a better one, this agent's among them; empty: there is none, or it can't be told yet. `failed`: nodes
   /// whose agents this meeting has lost, and how. To be called time and again, as Watch says.
+  /// `now_ns`: of base::now_ns(). Reads a file of each node.
   std::vector<uint32_t> wanted(const std::map<uint32_t, Status>& failed, uint64_t now_ns);
 
  private:

@@ -31,6 +31,7 @@ bool HeldSignals::has_come() const {
   return ::poll(&come, 1, 0) > 0;
 }
 
+/// A signal that is pending is delivered before this returns (sigprocmask(2)).
 HeldSignals::~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace ringbolt::tools::agent

@@ -8,6 +8,7 @@ namespace ringbolt::tools::agent {
 
 /// Keeps SIGINT, SIGTERM and SIGHUP, unless they are ignored, from this process for as long as it lives: what they
 /// interrupt is first undone. One that came meanwhile has its way when this value goes. Not thread-safe.
+/// Made before threads are, which inherit the mask; for the calling thread otherwise.
 class HeldSignals {
  public:
   /// Throws base::Error.

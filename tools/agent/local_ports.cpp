@@ -48,6 +48,7 @@ base::UniqueFd listen_at(const std::string& path) {
   }
   std::copy(path.begin(), path.end(), address.sun_path);
   base::UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  // A dead agent's: the roster sees to it that no other of this node is alive.
   (void)::unlink(path.c_str());
   if (!listener.is_open() || ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(listener.get(), kBacklog) != 0) {
@@ -174,6 +175,7 @@ void LocalPorts::forward(std::span<const std::byte> packet) {
     ++counts_.dropped_strange;
     return;
   }
+  // The program's bytes lie in its stream; the prefix says whom the packet is from from here on.
   copy_.assign(packet.begin(), packet.end());
   PortPrefix prefix = PortPrefix::parse(packet);
   prefix.node = static_cast<uint8_t>(node_ + 1);

@@ -22,6 +22,7 @@ namespace ringbolt::tools::agent {
 /// their packets, which go to the agents of other nodes and come from there. docs/formats/overlay.md.
 ///
 /// Used under the lock of the mesh, but for descriptor(). Nothing blocks.
+/// Owns the listening socket, its file and the programs' streams.
 class LocalPorts final : public mesh::Courier::Sink {
  public:
   /// What waits for a program that takes nothing in just now: then packets for it are dropped, as at any full port.
@@ -44,6 +45,7 @@ class LocalPorts final : public mesh::Courier::Sink {
 
   /// Where packets to other nodes go, the places of which in the ascending list `nodes` are the ranks of the courier;
   /// null: nowhere.
+  /// Not owned: null before it goes.
   void set_courier(mesh::Courier* courier, std::vector<uint32_t> nodes) {
     courier_ = courier;
     nodes_ = std::move(nodes);
@@ -51,6 +53,7 @@ class LocalPorts final : public mesh::Courier::Sink {
   /// Readable when serve() has something to do.
   int descriptor() const { return epoll_.get(); }
   /// Takes in what programs have sent, and programs that have come.
+  /// Also drops programs that have gone, or have not said who they are.
   void serve(uint64_t now_ns);
   /// Says goodbye to all programs.
   void leave(uint64_t now_ns);

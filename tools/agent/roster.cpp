@@ -27,6 +27,7 @@ std::string line_of(pid_t pid, std::optional<uint32_t> meeting) {
 }
 
 /// Of an agent, for as long as it has the file open.
+/// A length of 0 is to the end, wherever that comes to be (fcntl(2)).
 struct flock whole_file(short type = F_WRLCK) {
   struct flock lock {};
   lock.l_type = type;
@@ -106,6 +107,7 @@ std::optional<Roster::Agent> Roster::look(uint32_t node) const {
   if (::fcntl(lock.get(), F_OFD_GETLK, &whole) != 0) {
     throw base::Error(errno, "fcntl", path);
   }
+  // The kernel writes that where nobody is in the way.
   if (whole.l_type == F_UNLCK) {
     return std::nullopt;  // nobody holds it
   }

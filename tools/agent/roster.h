@@ -14,6 +14,8 @@ namespace ringbolt::tools::agent {
 
 /// Which agents of a cluster run, and in which meeting each is: each holds the lock of a file with both for as long as
 /// it lives. And whether somebody is just starting agents.
+/// A value without state of its own but names; thread-safe. Locks are of open file descriptions (fcntl(2),
+/// F_OFD_SETLK): they end with the descriptor, however the process ends, and not with another one of the same file.
 class Roster {
  public:
   Roster(cluster::RuntimeDir dir, std::string cluster) : dir_(std::move(dir)), cluster_(std::move(cluster)) {}
@@ -35,6 +37,7 @@ class Roster {
   std::optional<pid_t> find(uint32_t node) const;
   /// From now on until the descriptor is closed, agents are being started: none calls the others to a meeting, which
   /// would go without those that have not entered yet. Throws base::Error.
+  /// Shared: several may start agents at the same time.
   base::UniqueFd begin_starting() const;
   bool is_starting() const;
   /// Where its agent writes what happens.
@@ -51,6 +54,7 @@ class Roster {
 bool is_forgotten(const Roster::Entry& entry);
 
 /// Whether an agent is stopped, by a signal or a debugger.
+/// False where /proc says nothing of it.
 bool is_stopped(const Roster::Agent& agent);
 
 /// Tells agents that run from those that stand still. Not thread-safe.

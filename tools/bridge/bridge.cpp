@@ -33,6 +33,7 @@ namespace {
 
 /// Serves what a bridge has counted over HTTP, at /metrics, from a thread of its own: a reader who dawdles holds up no
 /// connection. The text is made by the bridge's thread, which is asked for it. Thread-safe but for its end.
+/// Owns the listening socket and the thread. `ask` must be thread-safe, and good until this is gone.
 class PageThread {
  public:
   /// `where`: ADDRESS:PORT, or the path of a UNIX socket. `ask`: has the bridge's thread call answer(). Throws
@@ -62,6 +63,7 @@ class PageThread {
   std::thread thread_;
 };
 
+// Below the ten seconds that Prometheus gives a page (scrape_timeout).
 constexpr std::chrono::seconds kPagePatience{8};
 
 PageThread::PageThread(const std::string& where, std::function<void()> ask)
@@ -79,6 +81,7 @@ PageThread::PageThread(const std::string& where, std::function<void()> ask)
   });
 }
 
+/// On the page's thread; blocks for kPagePatience at most.
 Page PageThread::page(const std::function<void()>& ask) {
   {
     const base::LockGuard lock(mutex_);
@@ -94,6 +97,7 @@ Page PageThread::page(const std::function<void()>& ask) {
 PageThread::~PageThread() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(end_.get(), &one, sizeof one);
+  // Should the page just wait for one.
   answer({});
   thread_.join();
 }
@@ -134,6 +138,7 @@ constexpr uint64_t kBuryNs = 2'000'000;        // of one round: who waits for an
 constexpr uint64_t kEndingNs = 3'000'000'000;  // for what is under way when the time to drain is over
 
 /// Everything that listens for more than this machine or the fabric wants the word.
+/// Throws UsageError. Looks the name up, which may take as long as the resolver.
 void check_listen(const Place& place, bool listens_anywhere) {
   if (place.kind == Place::Kind::unix_socket || listens_anywhere) {
     return;
@@ -195,6 +200,7 @@ void raise_descriptor_limit() {
 }
 
 /// Says things on standard error, each kind at most once a second: a peer must not fill a disk.
+/// On the loop's thread. A kind is a text: one that has numbers of its own counts as another each time.
 class Remarks {
  public:
   void say(const std::string& text) {
@@ -215,6 +221,7 @@ class Remarks {
 };
 
 /// All of it, from the first connection to the last.
+/// Everything but the page runs on the thread that calls run(). Not thread-safe.
 class Bridge : private Listening {
  public:
   explicit Bridge(const BridgeOptions& options)
@@ -258,6 +265,7 @@ class Bridge : private Listening {
     for (const auto& pair : pairs_) {
       fmt::print("{}\n", pair->tally().text());
     }
+    // As shells tell of a program that a signal ended.
     return last_signal_ == 0 ? kOk : 128 + last_signal_;
   }
 
@@ -303,6 +311,7 @@ class Bridge : private Listening {
     const uint64_t until_ns = base::now_ns() + kBuryNs;
     const bool is_all = std::ranges::all_of(pairs_, [&](const auto& pair) { return pair->bury(until_ns); });
     if (!is_all) {
+      // Wakes the loop at once: else it would sleep with connections left to free.
       calls_.call();  // events first, then the rest
     }
     if (is_draining_ && limits_.open == 0) {
@@ -325,6 +334,7 @@ class Bridge : private Listening {
     return tallies_exposition(tallies, options_.memory_bytes - around_.service->budget().left(), is_draining_);
   }
 
+  // the caller's, for as long as this
   const BridgeOptions& options_;
   std::vector<std::unique_ptr<Pair>> pairs_;  // first: sockets are made before there are threads
   Loop loop_;

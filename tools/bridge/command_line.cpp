@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kMostMs = 86'400'000;  // a day
 
 /// Bytes from `least` to `most`, also as 64K, 16M or 4G.
+/// Powers of 1024; by what is left of `most`, so that a shift never loses bits.
 class Bytes : public CLI::Validator {
  public:
   Bytes(uint64_t least, uint64_t most) : Validator(fmt::format("whole {} {}", least, most)) {

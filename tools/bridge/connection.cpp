@@ -12,6 +12,7 @@
 namespace ringbolt::tools::bridge {
 namespace {
 
+// Its connect(2) answers EAGAIN at once, and no descriptor tells when it would not (unix(7)).
 constexpr uint64_t kRetryNs = 10'000'000;  // a UNIX listener that has too many who wait
 
 bool is_failure(stream::CloseReason reason) {
@@ -74,6 +75,7 @@ Connection::~Connection() {
 }
 
 void Connection::on_event() {
+  // An event that was told together with the one that ended it.
   if (has_ended_ || (!relay_ && !open_socket())) {
     return;
   }
@@ -111,6 +113,7 @@ bool Connection::open_socket() {
       }
       if (*error == 0) {
         begin_relay();
+        // The order: nothing may tell of this any more when its owner hears of the end.
         set_deadline(0);
         return true;
       }
@@ -216,6 +219,7 @@ Watch::Watch(Loop& loop, int fd, Listening& listening) : handle_(new Handle) {
 }
 
 Watch::~Watch() {
+  // uv_close() stops it at once; the memory must stay until the callback (libuv's uv_close()).
   uv_close(handle_of(&handle_->poll), [](uv_handle_t* closed) { delete reinterpret_cast<Handle*>(closed); });
 }
 
@@ -279,6 +283,7 @@ void Deadlines::fire() {
   const uint64_t now_ns = base::now_ns();
   while (!all_.empty() && all_.begin()->first <= now_ns) {
     Listening* const listening = all_.begin()->second;
+    // First: what is told may move it anew, or end it.
     all_.erase(all_.begin());
     listening->on_event();
   }

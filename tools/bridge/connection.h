@@ -18,6 +18,7 @@
 namespace ringbolt::tools::bridge {
 
 /// libuv's event loop. What is made on it ends before it. Throws base::Error when it can't be made. Not thread-safe.
+/// Owns the loop; handles on it are owned by what made them, until libuv has said that they are closed.
 class Loop {
  public:
   Loop();
@@ -35,6 +36,7 @@ class Loop {
 };
 
 /// Who is told that something has happened.
+/// Told on the loop's thread.
 class Listening {
  public:
   virtual ~Listening() = default;
@@ -50,6 +52,7 @@ class Watch {
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
+  /// Both false: nothing is told until something is wanted again. Level-triggered, as poll(2).
   void want(bool readable, bool writable);
 
  private:
@@ -67,6 +70,7 @@ class Deadlines {
   Deadlines& operator=(const Deadlines&) = delete;
 
   /// Tells at that time instead of `before_ns`, once; 0: never. Both as base::now_ns() counts.
+  /// `before_ns`: what it was moved to last, which its owner keeps; 0: it has none. Who ends moves to 0 first.
   void move(Listening& listening, uint64_t before_ns, uint64_t at_ns);
 
  private:
@@ -75,11 +79,13 @@ class Deadlines {
 
   struct Handle;
   Handle* handle_;
+  // not owned
   std::set<std::pair<uint64_t, Listening*>> all_;
   uint64_t set_for_ns_ = 0;
 };
 
 /// Calls of other threads, of signals, and each time before the loop sleeps.
+/// All but call() on the loop's thread.
 class Calls {
  public:
   /// `on_signal`: SIGTERM or SIGINT came. `on_call`: call() was. `before_sleep`: all events were told.
@@ -139,6 +145,7 @@ class FabricOnStream : public FabricEnd {
 
 /// One connection of a bridge: a stream, a socket, and the relay between them. Told of events, it never blocks. Not
 /// thread-safe.
+/// Owns stream and socket. Its owner destroys it after on_ended(), and never from within.
 class Connection : public Listening {
  public:
   /// Of a socket that was accepted: the stream is being connected. Throws base::Error. So does the next.
@@ -174,6 +181,7 @@ class Connection : public Listening {
   std::optional<SocketOnDescriptor> socket_;
   std::optional<Watch> stream_watch_, socket_watch_;  // gone before what they watch
   std::optional<Relay> relay_;                        // none while the socket is being connected
+  // the pair's; null: the socket was accepted
   const SocketTarget* target_ = nullptr;
   size_t next_target_ = 0;
   int connect_error_ = 0;

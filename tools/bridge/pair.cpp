@@ -11,6 +11,7 @@
 namespace ringbolt::tools::bridge {
 namespace {
 
+// The listener stays readable for the rest.
 constexpr int kMostAccepts = 64;            // of one turn, so that connections have theirs
 constexpr uint64_t kPauseNs = 100'000'000;  // where no descriptor is left: one may come back
 
@@ -98,6 +99,7 @@ void Pair::stop_listening() {
 }
 
 void Pair::stop(std::string_view reason) {
+  // A copy: connections that end leave the map.
   std::vector<Connection*> all;
   for (const auto& [connection, owned] : connections_) {
     all.push_back(connection);
@@ -155,6 +157,7 @@ bool Pair::accept_socket() {
     const int error = accepted.error().value;
     if (is_exhausted(error)) {
       refuse("no-resources", base::reason_of(error));
+      // Level-triggered: it would tell without end of who can't be accepted.
       watch_->want(false, false);
       pause(base::now_ns() + kPauseNs);
     }

@@ -17,6 +17,7 @@
 namespace ringbolt::tools::bridge {
 
 /// What the connections of a pair have done, those that are open included. A value.
+/// Bytes, nanoseconds and numbers as counted since the start.
 struct Tally {
   std::string listen;
   std::string connect;
@@ -44,6 +45,7 @@ struct Limits {
 };
 
 /// One place where a bridge listens, the place that it joins to it, and the connections between them. Not thread-safe.
+/// Owns its listener and its connections. Between start() and its end it refers to what it was started with.
 class Pair : public Listening, public ConnectionOwner {
  public:
   /// One of the two places is RDMA's. Listens at once if it listens on a socket. Throws UsageError, base::Error.
@@ -65,6 +67,7 @@ class Pair : public Listening, public ConnectionOwner {
   Tally tally() const;
 
   void on_event() override;
+  /// Keeps it until bury(): it is called from within the connection.
   void on_ended(Connection& connection, const std::string& reason, const std::string& problem) override;
 
  private:
@@ -87,6 +90,7 @@ class Pair : public Listening, public ConnectionOwner {
   Limits* limits_ = nullptr;
   std::optional<stream::AllowList> allowed_;
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
+  // Freed by bury(), some milliseconds' worth at a time.
   std::vector<std::unique_ptr<Connection>> ended_;
   Tally past_;
   uint64_t paused_until_ns_ = 0;

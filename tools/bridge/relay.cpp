@@ -6,6 +6,7 @@
 namespace ringbolt::tools::bridge {
 namespace {
 
+// On the stack: what is thrown away.
 constexpr size_t kScratchBytes = 16384;
 constexpr uint64_t kLastWordsNs = 1'000'000'000;  // of sockets whose program is being ended
 
@@ -51,6 +52,7 @@ void Relay::move_to_socket(uint64_t now_ns) {
     if (!pieces) {
       if (pieces.error().value != EAGAIN) {
         phase_ = Phase::over;  // it has failed: what came before has been written
+        // The stream's own reason says more.
         reason_ = "";
         is_abrupt_ = true;
         return;
@@ -152,6 +154,7 @@ void Relay::end_fabric(uint64_t now_ns) {
 void Relay::begin_flush(uint64_t now_ns) {
   phase_ = Phase::flushing;
   deadline_ns_ = now_ns + settings_.flush_ns;
+  // What was wanted before is of no use in this phase.
   wants_ = {};
 }
 

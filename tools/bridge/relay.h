@@ -24,6 +24,7 @@ class FabricEnd {
   /// Where bytes are put to be sent; empty while there is no room.
   virtual std::span<std::byte> room() = 0;
   /// Sends the first bytes of what room() gave. 0 or an errno.
+  /// Nothing else may have been sent since room().
   virtual int send(std::span<const std::byte> filled) = 0;
   /// EAGAIN: nothing yet; no bytes: the peer has closed it and all was taken; another error: it has failed.
   virtual base::Result<Pieces> peek() = 0;
@@ -80,6 +81,7 @@ struct Wants {
 /// last byte. A side that takes nothing holds the other one up, and none of it is kept here. The fabric knows no half
 /// close: when the socket's peer shuts its direction down, replies are relayed until none came for the linger time.
 /// Pure but for its ends, which outlive it. Not thread-safe.
+/// Owns nothing. `now_ns`: of base::now_ns(), which never goes back.
 class Relay {
  public:
   /// Bytes of one turn in each direction, so that nobody waits for long.
@@ -89,8 +91,10 @@ class Relay {
       : fabric_(fabric), socket_(socket), settings_(settings) {}
 
   /// Moves what can be moved now. False: it is over, and both ends can be closed.
+  /// Never blocks; bounded by kTurnBytes each way. Afterwards wants() is what it waits for.
   bool turn(uint64_t now_ns);
   /// Ends it in good order: reads no more from the socket, and lets what was read arrive.
+  /// `reason`: must stay, as a constant does. Takes effect with the next turn().
   void stop(std::string_view reason);
   const Wants& wants() const { return wants_; }
   const Moved& moved() const { return moved_; }

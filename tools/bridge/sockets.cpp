@@ -25,6 +25,7 @@
 namespace ringbolt::tools::bridge {
 namespace {
 
+// The kernel cuts it to net.core.somaxconn (listen(2)).
 constexpr int kListenBacklog = 4096;
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
@@ -129,6 +130,7 @@ ListeningSocket::ListeningSocket(const std::string& option, const Place& place) 
 }
 
 ListeningSocket::~ListeningSocket() {
+  // Somebody may have put another file there meanwhile: the inode tells.
   struct stat seen {};
   if (fd_.is_open() && !file_.empty() && ::lstat(file_.c_str(), &seen) == 0 && seen.st_ino == inode_) {
     ::unlink(file_.c_str());

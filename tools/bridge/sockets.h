@@ -25,11 +25,13 @@ struct Place {
 };
 
 /// Of that text. Throws UsageError that names `option`.
+/// Names are not looked up.
 Place parse_place(const std::string& option, const std::string& text);
 
 // Sockets of TCP and UNIX, none of which blocks.
 
 /// A connected socket as a relay's end. Move-only. Not thread-safe.
+/// Owns a non-blocking descriptor. SIGPIPE is not raised (MSG_NOSIGNAL).
 class SocketOnDescriptor : public SocketEnd {
  public:
   explicit SocketOnDescriptor(base::UniqueFd fd) : fd_(std::move(fd)) {}
@@ -40,6 +42,7 @@ class SocketOnDescriptor : public SocketEnd {
 
   int fd() const { return fd_.get(); }
   /// What became of connecting: 0, or an errno; nothing while it goes on.
+  /// An error is told once, as SO_ERROR has it (socket(7)).
   std::optional<int> connected() const;
   /// Closes it; its peer of TCP gets an error instead of an end if `is_abrupt`.
   void close(bool is_abrupt);

@@ -20,7 +20,9 @@
 namespace ringbolt::tools::pair {
 namespace {
 
+// Of READs and atomics: more on one queue pair gains nothing, and the number goes into eight bits.
 constexpr int kMostOutstanding = 16;
+// What a Mac's driver counts its queues in (docs/profiles.md).
 constexpr uint64_t kFrameBytes = 4096;
 
 uint8_t depth_of(int most) { return static_cast<uint8_t>(std::clamp(most, 1, kMostOutstanding)); }
@@ -120,6 +122,7 @@ Device::Device(const verbs::Library& library, const std::string& name, const Por
   } else {
     gid_index_ = choose_gid(context_, port_, gid_);
   }
+  // enum ibv_mtu: 1 is 256 bytes, 5 is 4096.
   const uint32_t port_mtu = 128U << static_cast<unsigned>(attributes_.active_mtu);
   if (choice.mtu_bytes > port_mtu) {
     throw ProbeFailure(fmt::format("-m {} is above the MTU of the port, {} bytes", choice.mtu_bytes, port_mtu));

@@ -27,9 +27,11 @@ using OwnedVerbs = verbs::Owned<T>;
 
 /// Ends a measurement because `call` failed with `error`, an errno; also with its negative, which some providers
 /// return. Throws ProbeFailure.
+/// Its words are errno's; 0 makes no sense.
 [[noreturn]] void fail_call(const char* call, int error);
 
 /// An open device and what its port says. Calls throw ProbeFailure. Not thread-safe.
+/// Owns context and protection domain. `library` must outlive it; all that is made with it goes first.
 class Device {
  public:
   /// `name`: empty for the first one.
@@ -87,6 +89,7 @@ class Device {
 };
 
 /// Registered memory of whole pages, zero at first. Not thread-safe.
+/// Owns memory and registration, which goes before it.
 class Region {
  public:
   Region() = default;

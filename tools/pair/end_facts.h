@@ -20,6 +20,7 @@ struct EndFacts {
   uint64_t received_bytes = 0;
   friend bool operator==(const EndFacts&, const EndFacts&) = default;
 };
+// Between ends of one version alone (peer.cpp, kVersion); a text that lacks a member throws.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EndFacts, end, device, library, port_rate_gbps, has_counters, transmitted_bytes,
                                    received_bytes)
 
@@ -45,6 +46,7 @@ inline bool is_above_line_rate(double gbps, double line_rate_gbps) {
 std::string line_rate_text(double line_rate_gbps, const char* otherwise);
 
 /// 0 where no time passed.
+/// Bits per nanosecond are gigabits per second.
 inline double gbps_of(uint64_t bytes, uint64_t duration_ns) {
   return duration_ns == 0 ? 0 : static_cast<double>(bytes) * 8.0 / static_cast<double>(duration_ns);
 }

@@ -27,6 +27,7 @@ void wait_readable(int fd, int most_ms) {
   ::poll(&polled, 1, most_ms);
 }
 
+// Raised with any change of what ends tell each other.
 constexpr std::string_view kVersion = "3";
 
 /// Of a line "name value".
@@ -55,6 +56,7 @@ std::string magic_of(std::string_view command) { return fmt::format("ringbolt {}
 void Channel::send_text(std::string_view text) {
   const auto length = static_cast<uint32_t>(text.size());
   std::string frame(sizeof length, '\0');
+  // Both ends run on machines of one byte order, or the length is beyond kMostTextBytes for the other.
   std::memcpy(frame.data(), &length, sizeof length);
   frame += text;
   // What poll() calls writable takes so much without blocking, be it a socket or a pipe.
@@ -228,6 +230,7 @@ void Peer::tell_failure(const std::string& problem) noexcept {
 }
 
 void Peer::fail_by(const std::string& problem) {
+  // The peer's own failure may be on its way, and names the cause.
   constexpr uint64_t kMomentNs = 500'000'000;
   const uint64_t end = base::now_ns() + kMomentNs;
   while (base::now_ns() < end) {

@@ -15,6 +15,7 @@
 namespace ringbolt::tools::pair {
 
 /// Texts to and from the other end, over a byte stream. Owns nothing. Not thread-safe.
+/// Frames: four bytes of length in this machine's byte order, then the text.
 class Channel {
  public:
   /// `read_fd` and `write_fd` may be one socket, or two pipes. SIGPIPE must be ignored.
@@ -23,6 +24,7 @@ class Channel {
   int read_fd() const { return read_fd_; }
   /// A text of up to kMostTextBytes to the other end, which takes it by look().
   /// Throws ProbeFailure if the other end is gone, or does not take it within 10 s.
+  /// Blocks for 10 s at most for each piece of 4 KiB.
   void send_text(std::string_view text);
   /// The next text, if one has come whole; never waits. Throws ProbeFailure if the other end is gone.
   std::optional<std::string> look();
@@ -39,6 +41,7 @@ class Channel {
 /// the awaited wait. All calls throw ProbeFailure that names the peer: if it is gone, or reports a failure of its own
 /// (then is_echo()), or does not answer in time. The wish to stop (stop.h) goes from end to end with any call. Not
 /// thread-safe.
+/// Nothing is authenticated: any bytes of the other end are safe, and printed as letters alone.
 class Peer {
  public:
   /// `name`: for messages, "10.0.0.2". `timeout_ns`: the most for one wait.
@@ -61,6 +64,7 @@ class Peer {
   /// At most once a second: that this end is at work, for a peer that awaits its end and sees nothing else of it.
   void tell_working();
   /// `what`: the awaited, for messages. The time limit counts from when the peer last said that it works.
+  /// Blocks until the text, the peer's end, or the time limit.
   std::string await(std::string_view kind, std::string_view what);
   /// The first text of that kind, if it has come; does not wait.
   std::optional<std::string> look(std::string_view kind, std::string_view what);

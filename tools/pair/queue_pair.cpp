@@ -28,6 +28,7 @@ ibv_qp_type type_of(Transport transport) {
 }  // namespace
 
 QueuePair::QueuePair(const Device& device, const QueuePairPlan& plan)
+    // Another one each time, of 24 bits: packets of an earlier run are out of sequence.
     : transport_(plan.transport), psn_(static_cast<uint32_t>(base::now_ns() >> 4U) & 0xffffffU) {
   const bool is_usual = plan.inline_bytes < 0;
   try {
@@ -93,6 +94,7 @@ void QueuePair::connect_reliably(const Device& device, const Offer& peer, const 
   attr.dest_qp_num = address.number;
   attr.rq_psn = address.psn;
   attr.max_dest_rd_atomic = device.target_depth();
+  // 0.64 ms (InfiniBand Architecture Specification 1.4, 9.7.5.2.8, table 45).
   attr.min_rnr_timer = 12;
   attr.ah_attr = path_to(device, peer);
   if (const int error =
@@ -106,6 +108,7 @@ void QueuePair::connect_reliably(const Device& device, const Offer& peer, const 
   attr.sq_psn = psn_;
   attr.timeout = choice.timeout_code;
   attr.retry_cnt = choice.retry_count;
+  // For ever: a peer without a receive is late, not gone.
   attr.rnr_retry = 7;
   attr.max_rd_atomic = static_cast<uint8_t>(std::min<uint32_t>(device.initiator_depth(), peer.target_depth));
   if (const int error = device.verbs().modify_qp(

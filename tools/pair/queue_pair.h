@@ -44,6 +44,7 @@ struct Offer {
     return queue_pairs.size() <= kMostQueuePairs && window != 0 && send_slots != 0;
   }
 };
+// A peer's word: makes_sense() is asked before anything is made of it, and the device guards memory by keys.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Offer, gid, lid, mtu_bytes, target_depth, seed, window, send_slots, stride,
                                    send_address, receive_address, remote_key, queue_pairs)
 
@@ -60,6 +61,7 @@ struct QueuePairPlan {
 };
 
 /// A connected queue pair, or a UD one with one peer. Calls throw ProbeFailure. Not thread-safe.
+/// `device` and the completion queues of the plan must outlive it.
 class QueuePair {
  public:
   static constexpr int kUsualInlineBytes = 220;      // as perftest asks
@@ -69,6 +71,7 @@ class QueuePair {
   QueuePair(const Device& device, const QueuePairPlan& plan);
 
   QueuePairAddress address() const { return {qp_->qp_num, psn_}; }
+  /// Once. Receives should be posted by then: the peer may send as soon as it is connected itself.
   void connect(const Device& device, const Offer& peer, const QueuePairAddress& address, const PortChoice& choice);
 
   /// What the device has granted.

@@ -17,6 +17,7 @@ inline const char* text_of(Transport transport) {
 /// Which port an end uses, and how its connections behave; each end chooses for itself.
 struct PortChoice {
   uint32_t mtu_bytes = 0;  ///< of a packet; 0: as the port has
+  /// 4.096 us * 2^14, 67 ms, before an answer is missed (ibv_modify_qp(3)).
   uint8_t timeout_code = 14;
   uint8_t retry_count = 7;
   uint8_t port = 1;

@@ -109,6 +109,7 @@ Meeting go_to_server(const std::string& command, const std::string& host, uint16
                       "this port (-p)?",
                       host, port, base::reason_of(dialled.error), command));
     }
+    // Between two tries.
     constexpr timespec kPause{0, 20'000'000};
     ::nanosleep(&kPause, nullptr);
   }

@@ -76,6 +76,7 @@ struct NodeRun {
 
 /// Runs both ends of this command line on the two nodes of its --nodes, over the first cable between them; the first
 /// one's is the client, and tells `progress` how far it is. Throws UsageError. Not thread-safe.
+/// Blocks for `most_s` seconds at most, and kills what has not ended then.
 NodeRun run_on_nodes(std::string_view command, const PairOptions& options, double most_s, Progress& progress);
 
 /// Does this end's part, and tells the peer if it fails.
@@ -113,6 +114,7 @@ int answer_as_end(const std::string& command, const EndOptions& options, uint64_
 
 /// A command that has two ends, which both get the same result: over TCP, where somebody starts each of them, or as two
 /// processes on nodes of a cluster. The options outlive it. Not thread-safe.
+/// `act` runs in the calling thread, or, with --nodes, in processes of their own.
 template <class Result>
 struct TwoEnds {
   std::string command;  ///< "perf"

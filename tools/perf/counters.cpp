@@ -16,6 +16,7 @@
 namespace ringbolt::tools::perf {
 namespace {
 
+// Octets divided by 4: Documentation/ABI/stable/sysfs-class-infiniband of the kernel. Our counter page does the same.
 constexpr uint64_t kWordBytes = 4;
 
 uint32_t node_number(const std::string& node) {
@@ -43,6 +44,7 @@ std::string own_file(const std::string& device) {
 
 std::optional<uint64_t> read_bytes(const std::string& path) {
   try {
+    // More than such a file ever has: one number.
     const std::string text = cluster::read_file(path, 8192);
     uint64_t words = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), words);

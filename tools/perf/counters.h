@@ -15,6 +15,7 @@ struct PortCounters {
 
 /// Reads `root`/sys/class/infiniband/`device`/ports/`port`/counters/port_xmit_data and port_rcv_data, which count words
 /// of 4 bytes. Empty if they are not there. Thread-safe.
+/// Two files that are read one after the other: under traffic the two counts are of slightly different moments.
 std::optional<PortCounters> read_port_counters(const std::string& root, const std::string& device, unsigned port);
 
 /// Those of a device of this process, from the /sys that it has: $RINGBOLT_SYSROOT, which `ringbolt run`, `exec` and

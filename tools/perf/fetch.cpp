@@ -52,6 +52,7 @@ void Fetch::add(Poster& poster, uint32_t queue_pair, uint64_t sequence) const {
   request.wr.atomic.remote_addr = link_.remote_receive_address(queue_pair, 0);
   request.wr.atomic.rkey = link_.theirs().remote_key;
   const bool adds = link_.parameters().atomic_kind == AtomicKind::kFetchAdd;
+  // One counter for each queue pair, whose atomics are done in order: so each swap finds what the one before it left.
   request.wr.atomic.compare_add = adds ? atomic_value(1) : atomic_value(sequence);
   request.wr.atomic.swap = adds ? 0 : atomic_value(sequence + 1);
 }
@@ -67,6 +68,7 @@ void Fetch::check(uint32_t queue_pair, uint64_t sequence) const {
   }
   const auto source = static_cast<uint32_t>(sequence % source_slots_);
   const std::span<std::byte> message = link_.receive_slot(queue_pair, sequence % landing_slots_);
+  // The peer stamps its slots once, with their own numbers: the same slot brings the same message each time.
   if (const auto wrong = find_damage(message, link_.theirs().seed, source, source, check_)) {
     peer_.fail("READ {} of {} bytes on queue pair {} brought damage from byte {} on", sequence, message.size(),
                queue_pair, *wrong);
@@ -94,6 +96,7 @@ class Fetcher : public Initiator {
     has_worked |= reap();
     change_phase();
     if (is_done()) {
+      // settled_ns_ stays where the clock began: the last check has just been made.
       timing_.duration_ns = base::now_ns() - begin_ns_;
     }
     return has_worked;
@@ -140,6 +143,7 @@ std::optional<Sent> fetch(Link& link, Peer& peer, bool fetches, bool is_target, 
     Patience patience(link, peer, "what was asked for");
     for (uint32_t turns = 0; !fetcher.is_done(); ++turns) {
       if (turns % kRareTurns == 0) {
+        // The target sees nothing of this, and would take a long silence for a hang.
         peer.tell_working();
         (void)peer.look("nothing", kLastMessage);  // it may want to stop
         show(progress, link, fetcher.checked(), "fetched");
@@ -155,6 +159,7 @@ std::optional<Sent> fetch(Link& link, Peer& peer, bool fetches, bool is_target, 
   }
   if (is_target) {
     // Passive, as the operations are: the device serves them by itself.
+    // The peer tells of its last operation only after having checked it, so the counters stand still.
     const std::string counts = peer.await("posted", kLastMessage);
     if (link.parameters().operation == Operation::kAtomic) {
       check_counters(link, peer, peer.numbers_in(counts, link.queue_pairs()));

@@ -14,12 +14,14 @@ namespace ringbolt::tools::perf {
 /// atomics before have left in the counter. Not thread-safe.
 class Fetch {
  public:
+  /// `link` and `peer` outlive it.
   Fetch(Link& link, Peer& peer, Check check);
 
   static ibv_wr_opcode opcode_of(const Parameters& parameters);
   /// Adds operation `sequence` of a queue pair to the poster's list. Hot path.
   void add(Poster& poster, uint32_t queue_pair, uint64_t sequence) const;
   /// Throws ProbeFailure naming the operation if it brought anything else. Hot path.
+  /// After the operation's completion, and before its slot is used again: in the order of the sequence numbers.
   void check(uint32_t queue_pair, uint64_t sequence) const;
 
  private:

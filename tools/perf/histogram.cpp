@@ -6,6 +6,8 @@
 
 namespace ringbolt::tools::perf {
 
+/// Times below 128 ns have a bucket each; from there on the leading bit chooses the octave and the seven after it the
+/// bucket.
 size_t Histogram::bucket_of(uint64_t time_ns) {
   if (time_ns < kPerOctave) {
     return time_ns;

@@ -14,6 +14,7 @@ class Histogram {
   static constexpr unsigned kBitsPerOctave = 7;
 
   /// Hot path.
+  /// The sum holds 2^64 ns, 584 years of waiting in all.
   void add(uint64_t time_ns) {
     ++counts_[bucket_of(time_ns)];
     ++count_;
@@ -32,6 +33,7 @@ class Histogram {
   double percentile_ns(double share) const;
 
   /// One bar of a picture: times in [from_ns, to_ns).
+  /// Except the last that is possible, which also has all that took longer.
   struct Bar {
     uint64_t from_ns = 0;
     uint64_t to_ns = 0;

@@ -22,6 +22,7 @@ struct Timing {
 
 /// Posts operations on all queue pairs of a link: some to warm up, then, on the clock, as many as the pace wants. What
 /// an operation is, and when it is settled, says who derives from it. Not thread-safe.
+/// A phase ends only when all queue pairs together have posted their share; `link` and `peer` outlive it.
 class Initiator {
  public:
   bool is_done() const { return phase_ == Phase::kDone; }
@@ -47,6 +48,8 @@ class Initiator {
 
   /// Posts a list of up to `room` operations, if more are wanted; add(number) puts one on it. False: none was. Hot
   /// path.
+  /// `room` must be no more than what the queue holds and the memory has slots for: nothing here is refused by
+  /// either.
   template <class Add>
   bool post_list(uint32_t index, uint64_t room, const Add& add) {
     const auto most = static_cast<uint32_t>(std::min<uint64_t>(room, link_.depths().post_list));
@@ -64,14 +67,17 @@ class Initiator {
 
   /// Nothing more of this phase is to be posted.
   bool has_posted_all() const { return phase_ == Phase::kWarming ? posted_ == limit_ : phase_ != Phase::kRunning; }
+  /// Lanes are settled by who derives from it, as credits, losses or checks say.
   bool is_settled() const {
     return std::ranges::all_of(lanes_, [](const Lane& lane) { return lane.settled == lane.posted; });
   }
 
+  /// After each turn.
   void change_phase() {
     if (phase_ == Phase::kWarming && posted_ == limit_ && is_settled()) {
       phase_ = Phase::kRunning;
       timing_.first = posted_;
+      // Over RC the receiver has checked all that warmed up.
       begin_ns_ = settled_ns_ = base::now_ns();
       pace_.begin(begin_ns_);
     } else if (phase_ == Phase::kRunning && !pace_.wants_more(posted_ - timing_.first)) {

@@ -57,6 +57,7 @@ class Round {
   }
   /// After a look that found no answer: it has been awaited for too long. Over RC never.
   bool has_lost() {
+    // As of a stream: far above a round trip.
     constexpr uint64_t kLostNs = 50'000'000;
     if (!patience_.wait() || link_.loses_nothing() || patience_.silent_ns() <= kLostNs) {
       return false;
@@ -220,6 +221,7 @@ class WriteRound : Round {
     const std::span<const std::byte> message = link_.receive_slot(0, 0);
     const uint64_t stamp = stamp_of(link_.theirs().seed, number + 1);
     for (int look = 0; look < kLooks; ++look) {
+      // No fence of the processor yet: a look that comes too early is only made again.
       std::atomic_signal_fence(std::memory_order_seq_cst);  // the device writes it behind the compiler's back
       if (has_stamp(message, stamp)) {
         std::atomic_thread_fence(std::memory_order_acquire);
@@ -241,6 +243,7 @@ class FetchRound : Round {
 
   /// Fetches and checks what came. Always true. Throws ProbeFailure. Hot path.
   bool ask(uint64_t number) {
+    // The peer awaits the end, and sees nothing of what its device serves.
     constexpr uint64_t kOften = 4096;
     if (number % kOften == 0) {
       peer_.tell_working();
@@ -258,6 +261,7 @@ class FetchRound : Round {
   Fetch fetch_;
 };
 
+// Caches, page tables and the clock speed settle; of a bounded run a quarter of its time at most.
 constexpr uint64_t kWarmUpRounds = 200;
 /// How often it is asked whether progress should be shown.
 constexpr uint64_t kTurns = 64;

@@ -17,6 +17,7 @@
 namespace ringbolt::tools::perf {
 namespace {
 
+// A processor's cache line: no two slots share one.
 constexpr size_t kLineBytes = 64;
 
 unsigned remote_access(Operation operation) {
@@ -72,6 +73,7 @@ void Link::lay_out() {
   const size_t words = 2 * kNotices * count + kCreditSends + kCreditReceives;
   memory_ =
       Region(device_, word_offset_ + words * 2 * kLineBytes, remote_access(parameters_.operation), "-s, -t, -r or -q");
+  // The clock, so that what a run before left in memory is no message of this one; odd, so never 0 as fresh memory.
   mine_.seed = static_cast<uint32_t>(base::now_ns() >> 8U) | 1U;
   for (uint32_t queue_pair = 0; queue_pair < count; ++queue_pair) {
     for (uint32_t slot = 0; slot < depths_.send_slots; ++slot) {
@@ -85,6 +87,7 @@ void Link::make_queues(const Tuning& tuning) {
   const uint32_t count = parameters_.queue_pairs;
   const bool receives_messages = parameters_.operation == Operation::kSend;
   const uint32_t receives = receives_messages ? depths_.receive_slots : kNotices;
+  // Notices go on the queue pair of the WRITEs that they tell of, to come after them.
   const uint32_t sends = depths_.in_flight + (has_notices() ? kNotices : 0);
   if (tuning.has_events) {
     events_ = device_.own(device_.verbs().create_comp_channel(device_.context()), "ibv_create_comp_channel");
@@ -112,6 +115,7 @@ void Link::post_first_receives() {
     if (parameters_.operation == Operation::kSend) {
       for (uint32_t slot = 0; slot < depths_.receive_slots; ++slot) {
         const int error = try_post_receive(queue_pair, slot);
+        // The loop's bound, too: it ends here, and the other queue pairs try no more than this one took.
         if (error == ENOMEM && slot > 0) {
           depths_.receive_slots = slot;
         } else if (error != 0) {
@@ -148,6 +152,7 @@ void Link::connect(const Tuning& tuning) {
   }
   post_first_receives();  // some devices take none before
   const auto window = pair::exchange(peer_, "connected", depths_.receive_slots, "its posted receives");
+  // Fewer only of SENDs: WRITEs and atomics, which compute addresses by the window, have no receives to be refused.
   theirs_.window = std::clamp(window, 1U, theirs_.window);
 }
 
@@ -272,6 +277,7 @@ int Link::poll(ibv_cq* cq, std::span<ibv_wc> completions, const char* what) cons
 
 // Sleeping on completion events.
 
+// ibv_req_notify_cq(3) arms a queue for one event: of what comes after the call.
 void Link::arm() const {
   for (ibv_cq* cq : {send_cq(), receive_cq(), credit_cq()}) {
     if (cq == nullptr) {

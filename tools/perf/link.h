@@ -32,9 +32,12 @@ struct Step {
 ///
 /// Credits and notices are short messages of ours beside the measured ones. Credits have a queue pair of their own, so
 /// that each receive queue gets messages of one size only: there are devices that want that.
+/// Owns memory, queues and queue pairs, which go in the reverse order of their members: queue pairs before completion
+/// queues, these before the channel and the memory. Device and peer outlive it.
 class Link {
  public:
   /// Of the receives for notices on each queue pair.
+  /// As many slots again are there to send from.
   static constexpr uint32_t kNotices = 64;
   static constexpr uint32_t kCreditSends = 64;
   static constexpr uint32_t kCreditReceives = 256;
@@ -44,6 +47,7 @@ class Link {
     uint64_t count = 0;
   };
 
+  /// Blocks for the other end, as long as the peer may be awaited. If it throws nothing is left behind.
   Link(const Device& device, const Parameters& parameters, const Tuning& tuning, const Step& step, Peer& peer);
 
   const Parameters& parameters() const { return parameters_; }
@@ -57,12 +61,14 @@ class Link {
   size_t header_bytes() const { return parameters_.transport == Transport::kUd ? 40 : 0; }
   /// Nothing may get lost: over RC, and where that is a failure.
   bool loses_nothing() const { return parameters_.transport == Transport::kRc || !parameters_.may_lose; }
+  // Queues are this link's own; credit_cq() is null where no credits are sent: of latency, READs and atomics.
   uint32_t local_key() const { return memory_.local_key(); }
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* receive_cq() const { return receive_cq_.get(); }
   ibv_cq* credit_cq() const { return credit_cq_.get(); }
   const verbs::Calls& verbs() const { return device_.verbs(); }
 
+  // Spans are of this link's memory. Indices are below the depths, which the caller sees to: nothing is checked.
   std::span<std::byte> send_slot(uint32_t queue_pair, uint64_t index) const;
   /// The message alone, also of UD.
   std::span<std::byte> receive_slot(uint32_t queue_pair, uint64_t index) const;
@@ -74,6 +80,7 @@ class Link {
   void post_notice_receive(uint32_t queue_pair, uint64_t index) const;
   std::span<std::byte> notice_slot(uint32_t queue_pair, uint64_t index) const;
   /// Sends a notice on that queue pair; its completion on send_cq() has the given id.
+  /// By the sender of WRITEs of a bandwidth alone, which keeps half of kNotices under way on a queue pair at most.
   void post_notice(uint32_t queue_pair, uint64_t count, uint64_t id);
 
   /// Tells the peer how many of a queue pair's messages are checked. False if too many are under way; try later.
@@ -85,6 +92,8 @@ class Link {
   int poll(ibv_cq* cq, std::span<ibv_wc> completions, const char* what) const;
   bool has_events() const { return events_ != nullptr; }
   /// With --events: called after fruitless polls; the second call in a row sleeps until something comes. Else nothing.
+  /// Sleeps for 20 ms at most. Events are acknowledged at once, so that destroying a queue never waits for one
+  /// (ibv_get_cq_event(3)).
   void doze();
 
  private:
@@ -104,6 +113,7 @@ class Link {
   void post_word(const QueuePair& queue_pair, std::span<std::byte> slot, const Word& word, uint64_t id) const;
   void arm() const;
 
+  // Not owned, as the peer below.
   const Device& device_;
   Parameters parameters_;
   Step step_;

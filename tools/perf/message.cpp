@@ -18,6 +18,7 @@ std::span<const std::byte> body_of(std::span<const std::byte> message) {
   return message.size() > stamps ? message.subspan(kStampBytes, message.size() - stamps) : std::span<const std::byte>{};
 }
 
+// Knuth's multiplier, near 2^32 divided by the golden ratio: seeds that differ little give patterns far apart.
 uint32_t pattern_of(uint32_t seed, uint32_t slot) { return seed * 0x9e3779b1U + slot; }
 
 }  // namespace

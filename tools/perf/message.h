@@ -19,9 +19,12 @@ uint64_t stamp_of(uint32_t seed, uint64_t sequence);
 void fill_slot(std::span<std::byte> message, uint32_t seed, uint32_t slot);
 
 /// Hot path: two stores. Thread-safe.
+/// Plain stores: posting orders them before the device's read.
 void write_stamp(std::span<std::byte> message, uint64_t stamp);
 
 /// Whether the message bears this stamp at both ends. Hot path, safe to call while the message still arrives.
+/// The end is looked at before the begin. That both are there proves a whole message only where the device writes in
+/// order; what lies between is for find_damage().
 bool has_stamp(std::span<const std::byte> message, uint64_t stamp);
 
 /// The sequence number that the message bears, taken for the one next to `expected` (32 bits travel, fewer of short

@@ -23,10 +23,12 @@ class Pace {
         span_ns_(is_bounded_ ? static_cast<uint64_t>(parameters.most_s * 1e9)
                              : std::max(kLeastRunNs, static_cast<uint64_t>(parameters.duration_s * 1e9))) {}
 
+  /// Before the first wants_more(). `now_ns`: of base::now_ns().
   void begin(uint64_t now_ns) { end_ns_ = now_ns + span_ns_; }
 
   /// Whether another operation is wanted after `done` of them. Hot path: looks at the clock every 16th time only.
   bool wants_more(uint64_t done) {
+    // One at least, so that every figure is of something. It stays over, also where more time would be left.
     is_over_ = is_over_ || (done > 0 && (is_stopped() || (is_bounded_ && done >= iterations_)));
     if (is_over_ || done < (is_bounded_ ? 1 : iterations_)) {
       return !is_over_;

@@ -10,7 +10,9 @@
 namespace ringbolt::tools::perf {
 namespace {
 
+// Well below 2^31, the most that a message of RC or UC may have (InfiniBand Architecture).
 constexpr uint64_t kMostBytes = uint64_t{1} << 30U;
+// The largest MTU that verbs know, IBV_MTU_4096.
 constexpr uint64_t kMostUdBytes = 4096;
 
 bool is_fetched(Operation operation) { return operation == Operation::kRead || operation == Operation::kAtomic; }
@@ -58,6 +60,7 @@ constexpr uint32_t kMostWriteWindow = 16384;
 constexpr uint64_t kSharers = 16;
 
 uint32_t fitting(uint64_t size_bytes, const Parameters& parameters, uint32_t most, uint64_t budget = kBudgetBytes) {
+  // A message takes a cache line of memory at least.
   const uint64_t count = budget / (std::max<uint64_t>(size_bytes, 64) * parameters.queue_pairs);
   return static_cast<uint32_t>(std::clamp<uint64_t>(count, 2, most));
 }
@@ -148,6 +151,7 @@ Depths Depths::of(uint64_t size_bytes, const Parameters& parameters, const Tunin
       tuning.tx_depth != 0
           ? tuning.tx_depth
           : std::max((is_latency ? 1 : fitting(needed_bytes, parameters, kMostInFlight)), tuning.post_list);
+  // With fewer none would ever be signalled, and nothing would make room.
   depths.in_flight = std::max(depths.in_flight, tuning.signal_every);
   depths.send_slots = depths.in_flight + 2;
   const uint32_t window = is_latency ? 2

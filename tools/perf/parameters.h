@@ -42,6 +42,7 @@ struct Parameters {
 };
 
 /// What each end chooses for itself. 0: the default.
+/// Depths count requests of one queue pair. objection_to() has what can't be had together.
 struct Tuning : pair::PortChoice {
   uint32_t tx_depth = 0;
   uint32_t rx_depth = 0;
@@ -85,11 +86,13 @@ struct Depths {
   /// Of latency, where one message is under way, as few as do.
   static Depths of(uint64_t size_bytes, const Parameters& parameters, const Tuning& tuning, bool is_latency);
   /// For a device whose queues hold no more than `most` messages.
+  /// Keeps the invariants that are told above; never below one message.
   void limit(uint64_t most);
 };
 
 /// How many of its slots an end sends from, to one that receives in `receive_slots`: the latter should be no multiple
 /// of it, so that what a slot held before never is what it should hold next. Both ends compute it. Thread-safe.
+/// Both at least 1 and `send_slots` at least 2.
 uint32_t slots_used(uint32_t send_slots, uint32_t receive_slots);
 
 }  // namespace ringbolt::tools::perf

@@ -128,6 +128,7 @@ Request request_of(const PerfOptions& options) {
   request.device = options.device;
   request.needs_counters = options.needs_counters;
   // A UD datagram as large as the path takes is settled later.
+  // 0 passes here for UD alone.
   pair::refuse(objection_to(parameters, request.tuning));
   return request;
 }
@@ -135,6 +136,7 @@ Request request_of(const PerfOptions& options) {
 /// The lesser of both ports' MTUs.
 uint32_t agree_on_mtu(const Device& device, Peer& peer) {
   const auto theirs = pair::exchange<uint32_t>(peer, "mtu", device.mtu_bytes(), "its MTU");
+  // From IBV_MTU_256 to well above IBV_MTU_4096.
   if (theirs < 256 || theirs > 65536) {
     peer.fail("an MTU of {} bytes makes no sense", theirs);
   }
@@ -240,6 +242,7 @@ using perf::Result;
 /// Of both ends on nodes, in seconds.
 double most_s(const PerfOptions& options, const perf::Parameters& parameters) {
   const double figures = 2.0 * static_cast<double>(parameters.sizes.size());
+  // Far slower than any link worth a measurement: it only bounds how long ends on nodes are waited for.
   constexpr double kSecondsAnOperation = 1e-3;
   const double one = options.timeout_s * 2 + parameters.duration_s * 2 +
                      static_cast<double>(parameters.iterations) * kSecondsAnOperation;

@@ -37,6 +37,7 @@ ibv_send_wr& Poster::add(uint32_t queue_pair, std::span<std::byte> local, uint64
   ibv_sge& piece = pieces_[added_];
   piece.addr = reinterpret_cast<uintptr_t>(local.data());
   piece.length = static_cast<uint32_t>(local.size());
+  // Of SENDs nobody reads it; of UD and of atomics the same union is written anew.
   request.wr.rdma.remote_addr = remote_address;
   request.wr.rdma.rkey = link_.theirs().remote_key;
   request.send_flags = flags_[queue_pair];
@@ -57,6 +58,7 @@ void Poster::post(uint32_t queue_pair) {
   added_ = 0;
   ibv_send_wr* bad = nullptr;
   const int error = ibv_post_send(link_.queue_pair(queue_pair).get(), requests_.data(), &bad);
+  // Relinked before the error is looked at, since fail() throws.
   last.next = after;
   if (error != 0) {
     peer_.fail("ibv_post_send: {}", base::reason_of(std::abs(error)));

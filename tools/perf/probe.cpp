@@ -22,6 +22,8 @@ namespace {
 
 /// How long the thread of this process that waited longest for a processor, while it could have run, has done so since
 /// it began, as the kernel counts it; 0 if it does not.
+/// Of /proc/PID/task/TID/schedstat the second number: nanoseconds spent waiting on a run queue (the kernel's
+/// Documentation/scheduler/sched-stats.rst).
 uint64_t starved_ns() {
   uint64_t longest = 0;
   std::error_code error;
@@ -117,6 +119,7 @@ ProbeReport measure_both_ways(const ProbeOptions& options, Peer& peer, Progress&
 }  // namespace ringbolt::tools::perf
 
 int ringbolt::tools::probe(const ProbeOptions& options) {
+  // As pair::Channel demands: a peer that is gone shall be an error, and not the end of this process.
   ::signal(SIGPIPE, SIG_IGN);
   return pair::answer_as_end("probe", options, static_cast<uint64_t>(options.timeout_s * 1e9),
                              [&](pair::Peer& peer, Progress& progress, bool is_client) {

@@ -8,6 +8,7 @@
 namespace ringbolt::tools {
 
 /// What one end of a measurement of `matrix` found out about its sending.
+/// Goes as a line of JSON between processes of one version.
 struct ProbeReport {
   std::string problem = {};  ///< empty: the figures are good
   bool is_echo = false;      ///< the problem is only that the other end has one

@@ -73,6 +73,8 @@ struct Result {
 };
 
 // For another process of ours.
+// `most_s` and `may_lose` are of `matrix`, which shares no Result: they don't travel. pair::value_in() asks
+// makes_sense() before any of these is used as an index.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Parameters, operation, transport, atomic_kind, has_latency, has_bandwidth,
                                    is_bidirectional, latency_check, bandwidth_check, sizes, queue_pairs, iterations,
                                    duration_s)

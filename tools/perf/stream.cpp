@@ -16,6 +16,7 @@ namespace ringbolt::tools::perf {
 namespace {
 
 /// Over UC and UD, after so long without a credit: notices are sent again, and what is under way is given up.
+// Both far above a round trip.
 constexpr uint64_t kRemindNs = 2'000'000;
 constexpr uint64_t kLostNs = 50'000'000;
 

@@ -25,6 +25,7 @@ struct Sent {
 // has sent or fetched, if it does. Throws ProbeFailure.
 
 /// SEND and WRITE.
+/// Over RC, and where nothing may be lost, whatever is missing or damaged throws.
 std::optional<Sent> stream(Link& link, Peer& peer, bool sends, bool receives, Progress& progress);
 /// READ and atomics.
 std::optional<Sent> fetch(Link& link, Peer& peer, bool fetches, bool is_target, Progress& progress);

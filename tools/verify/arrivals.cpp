@@ -10,6 +10,7 @@ namespace {
 
 /// A number so far ahead is no number of a sender that respects the window.
 constexpr uint64_t kFarAhead = uint64_t{1} << 17U;
+// As many as a text is still read with.
 constexpr size_t kMostGaps = 8;
 
 const char* plural(uint64_t count) { return count == 1 ? "" : "s"; }
@@ -142,6 +143,7 @@ uint64_t Arrivals::examine_unreadable(std::span<const std::byte> message, uint64
   if (step_.order == Order::kAny) {
     candidates.insert(candidates.end(), missing_.begin(), missing_.end());
   }
+  // Each costs a comparison of the whole message: bounded, as this runs in the polling loop.
   constexpr size_t kMostTried = 256;
   candidates.resize(std::min(candidates.size(), kMostTried));
   uint64_t best = next_;

@@ -23,13 +23,16 @@ class Arrivals {
   /// Whether `message` is one that may come now, and every byte of it as it should be; then it is counted. Else nothing
   /// changes. `length`: what the completion told; `message` is that much of the buffer, or less if the buffer is
   /// smaller. Hot path.
+  /// `message` may still be written by the device while this looks: then it is not accepted, and may be later.
   bool accept(std::span<const std::byte> message, uint64_t length);
   /// Says what is wrong with a message that was not accepted, and counts it. `is_untouched`: the buffer is as it was
   /// before the receive was posted. Returns how many bytes of the buffer are explained by that.
   uint64_t examine(std::span<const std::byte> message, uint64_t length, bool is_untouched);
   /// The last message was accepted at the second look, `waited_us` after its completion.
+  /// Right after that accept().
   void note_late(uint64_t waited_us);
   /// Nothing more is awaited of the first `posted` messages: what is missing is lost.
+  /// `posted` may be anything that a peer tells: memory for 2^17 messages is taken at most.
   void give_up(uint64_t posted);
   /// At the end, when `posted` were sent: judges what is lost by what may be.
   void judge_loss(uint64_t posted);
@@ -66,6 +69,7 @@ class Arrivals {
   std::string name_;
   uint64_t next_ = 0;  // above all that came
   uint64_t last_ = 0;  // what came last
+  // below next_
   std::set<uint64_t> missing_;
   uint64_t messages_ = 0;
   uint64_t verified_bytes_ = 0;

@@ -18,6 +18,7 @@ constexpr size_t kExchangeOffset = 2 * Rig::kGuardBytes;
 constexpr size_t kOwnOffset = 3 * Rig::kGuardBytes;
 constexpr uint64_t kAreaBytes = 4 * Rig::kGuardBytes;
 /// Operations of each queue pair in a round, after which the target looks at its memory.
+// A multiple of the three kinds of operation.
 constexpr uint64_t kRound = 3072;
 
 uint64_t addend_of(uint32_t queue_pair) { return 2 * uint64_t{queue_pair} + 1; }
@@ -35,6 +36,7 @@ class Calculator : public Initiator {
     while (wants_more) {
       ledger_.begin(kRound * rig_.queue_pairs());
       wants_more = round();
+      // In the order in which compare_cells() takes them.
       std::vector<uint64_t> values{ledger_.shared_sum(), ledger_.end()};
       for (uint32_t index = 0; index < rig_.queue_pairs(); ++index) {
         values.push_back(ledger_.own_sum(index));
@@ -124,6 +126,7 @@ class Calculator : public Initiator {
 
 uint64_t cell(const Rig& rig, uint32_t queue_pair, size_t offset) {
   auto* const at = reinterpret_cast<uint64_t*>(rig.area(queue_pair).data() + offset);
+  // Pairs with the device's own atomics: never a value in halves.
   return std::atomic_ref<uint64_t>(*at).load(std::memory_order_acquire);
 }
 

@@ -52,6 +52,7 @@ class Round {
       turn_until([&] { return context_.peer.look("gone", "its round").has_value(); }, "the other end to destroy");
       has_heard_gone_ = true;
       const uint64_t begin = base::now_ns();
+      // Time for what had left the other end before it destroyed its queue pairs.
       constexpr uint64_t kTailNs = 1'000'000;
       while (base::now_ns() - begin < kTailNs) {
         (void)receiver_.advance();
@@ -107,6 +108,7 @@ std::unique_ptr<Rig> make_rig(const Context& context, uint64_t round) {
   try {
     return std::make_unique<Rig>(context, shape, static_cast<uint16_t>(context.step.epoch + round));
   } catch (const ProbeFailure& failure) {
+    // In the first round it is no leak: nothing was destroyed yet.
     if (failure.is_echo() || round == 0) {
       throw;
     }
@@ -121,6 +123,7 @@ std::unique_ptr<Rig> make_rig(const Context& context, uint64_t round) {
 }
 
 void destroy(const Context& context, Rig& rig, uint64_t round) {
+  // Before the other end hears "gone"; ~Rig() has nothing left to do.
   for (const std::string& refused : rig.take_down(round / 4 % 2 == 1)) {
     context.tally.note(Kind::kLeak, "round {}: {}", round, refused);
   }

@@ -39,6 +39,7 @@ struct Context {
   bool initiates() const { return is_client != step.is_reversed; }
   void note(std::string text) const { note_once(notes, std::move(text)); }
   /// Both ends are so far. `what`: the awaited, for messages.
+  /// Blocks for as long as the peer may be awaited, and polls nothing meanwhile. Throws ProbeFailure.
   void meet(const char* kind, const char* what) const {
     peer.tell(kind, "");
     peer.await(kind, what);
@@ -58,6 +59,8 @@ struct Outcome {
 };
 
 /// A mode: its part of an end, and what that checks.
+/// run() is called at both ends at once, after both have the step. It throws ProbeFailure, Stalled or Found, and then
+/// has destroyed its queue pairs; findings made until then are in the tally.
 struct Trial {
   Mode mode;
   Outcome (*run)(const Context& context);

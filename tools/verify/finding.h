@@ -12,6 +12,7 @@
 namespace ringbolt::tools::verify {
 
 /// What can be wrong. docs/verify.md has a line for each.
+/// Its numbers go between ends, and choose the words in finding.cpp.
 enum class Kind : uint8_t {
   kLost,       ///< never came
   kDoubled,    ///< came twice
@@ -46,6 +47,7 @@ struct Finding {
 };
 
 /// Everything that an end has found, and the words for the first of each kind. Not thread-safe.
+/// Sums saturate, since another end may tell any number.
 class Tally {
  public:
   /// Of each kind so many texts are kept; all are counted, up to the largest number.
@@ -56,6 +58,7 @@ class Tally {
   /// What counts() and findings() of another one were; of findings as many as it would keep.
   Tally(const Counts& counts, std::vector<Finding> findings);
 
+  /// `kind` below kCount. Of 0 times nothing is kept.
   void add(Kind kind, std::string text, uint64_t times = 1);
   /// One, in words.
   template <class... Args>

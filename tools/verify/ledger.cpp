@@ -28,6 +28,8 @@ void Ledger::shared_addition(uint32_t queue_pair, uint64_t old) {
     lane.last_shared = old;
     lane.has_shared = true;
   }
+  // Also of a wrong result: the addition was made once, whatever it returned. The target's cell is compared with
+  // this.
   ++shared_sum_;
 }
 
@@ -36,6 +38,7 @@ void Ledger::own_addition(uint32_t queue_pair, uint64_t addend, uint64_t old) {
   if (old != lane.own_sum) {
     tally_.note(Kind::kAccount, "queue pair {}: fetch-and-add on a cell of its own: expected {}, found {}", queue_pair,
                 lane.own_sum, old);
+    // Goes on from what was found, so that one mistake is told once.
     lane.own_sum = old;
   }
   lane.own_sum += addend;
@@ -54,6 +57,7 @@ bool Ledger::exchange(uint32_t queue_pair, uint64_t compared, uint64_t swapped, 
 }
 
 uint64_t Ledger::end() {
+  // Results of a broken device may make a circle: the length ends that.
   uint64_t value = chain_begin_;
   size_t length = 0;
   for (auto link = links_.find(value); link != links_.end() && length < links_.size(); link = links_.find(value)) {

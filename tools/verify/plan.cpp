@@ -88,6 +88,7 @@ std::string settle_depths(const Wish& wish, const Abilities& both, Step& step) {
   const uint64_t room =
       (both.most_requests - std::min<uint64_t>(step.counts_frames ? kFrameReserve : 0, both.most_requests - 1)) /
       frames;
+  // All queue pairs share one completion queue for sends and one for receives, which must not overrun.
   const uint64_t completions = std::max<uint64_t>(both.most_completions / step.queue_pairs, 1);
   // Receives are a quarter more than the sender knows of.
   const uint64_t most_receives = std::max<uint64_t>(std::min(room, completions) * 3 / 4, 1);
@@ -97,6 +98,7 @@ std::string settle_depths(const Wish& wish, const Abilities& both, Step& step) {
   step.send_depth = wish.send_depth != 0 ? wish.send_depth : static_cast<uint32_t>(std::min(usual_sends, most_sends));
   step.receive_depth =
       wish.receive_depth != 0 ? wish.receive_depth : static_cast<uint32_t>(std::min(usual_receives, most_receives));
+  // Who asks for a depth gets it, or the device's refusal.
   if (step.mode != Mode::kStream) {
     // There as many receives as sends.
     step.send_depth = wish.send_depth != 0 ? wish.send_depth

@@ -25,6 +25,7 @@ struct Abilities {
   uint64_t most_message_bytes = 0;
   friend bool operator==(const Abilities&, const Abilities&) = default;
 
+  /// Of another end's: zeros would be divided by.
   bool makes_sense() const {
     return most_queue_pairs != 0 && most_completions != 0 && most_requests != 0 && mtu_bytes >= 64 &&
            most_message_bytes != 0;
@@ -76,6 +77,7 @@ Planned plan_step(const Wish& wish, Mode mode, std::optional<pair::Transport> tr
 
 /// What a soak does in turns, and what it leaves out and why. `turn`: how often all of it was done; sizes differ from
 /// turn to turn. Thread-safe.
+/// `left_out` comes back sorted, each text once.
 std::vector<Step> plan_turn(const Wish& wish, const Abilities& both, uint32_t turn, std::vector<std::string>& left_out);
 
 }  // namespace ringbolt::tools::verify

@@ -41,6 +41,7 @@ class Reader : public Initiator {
         context_.peer.tell("read", "end");
         return outcome_;
       }
+      // The target changes its memory only after "more", when none of this round's READs is under way.
       read_round();
       outcome_.duration_ns = base::now_ns() - begin_ns_;
       context_.peer.tell("read", "more");
@@ -60,6 +61,7 @@ class Reader : public Initiator {
       return {0, sizeof(uint64_t), true};
     }
     const size_t length = std::max<size_t>(size_of(context_.step, index, version_ * rig_.sends() + slot), 1);
+    // An area is larger than the largest message (area_bytes_of).
     const size_t room = content_of(rig_, index).size() - length;
     return {dice % (room + 1), length, false};
   }
@@ -81,6 +83,7 @@ class Reader : public Initiator {
     std::atomic_thread_fence(std::memory_order_acquire);
     const std::span<const std::byte> found = rig_.receive_slot(index, slot).first(piece.length);
     batch_.judge_outside(index, slot, piece.length, "a READ");
+    // What is judged from here on decides whether this one counts as verified.
     const uint64_t errors = context_.tally.total();
     if (piece.is_count) {
       compare_count(index, found);
@@ -142,6 +145,7 @@ Outcome be_read(const Rig& rig) {
     ++count;
     for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
       auto* const cell = reinterpret_cast<uint64_t*>(rig.area(index).data() + kCountOffset);
+      // Aligned to a line, so a READ sees it whole where the device reads eight bytes at once.
       std::atomic_ref<uint64_t>(*cell).store(count, std::memory_order_release);
     }
   };

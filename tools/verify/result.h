@@ -51,6 +51,7 @@ struct Result {
   Tally tally = {};
 
   /// Adds what both ends know of a step. The first of both is the client's.
+  /// Not the tally: of that each end keeps its own until the end.
   void add(const Step& step, const Outcome& client, const Outcome& server);
 };
 
@@ -65,6 +66,7 @@ std::string result_text(const Result& result);
 std::string result_json(const Result& result);
 
 // What the ends tell each other.
+// Between ends of one version alone: docs/verify.md has the names for others.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Outcome, duration_ns, messages, bytes, lost, rounds, slowest_ns, refusal)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Row, title, by, steps, messages, verified_bytes, lost, duration_ns, rounds,
                                    slowest_round_ns)

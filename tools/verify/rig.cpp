@@ -28,6 +28,7 @@ Rig::Rig(const Context& context, const RigShape& shape, uint16_t epoch)
 Rig::~Rig() { (void)take_down(false); }
 
 void Rig::lay_out() {
+  // Step::makes_sense() keeps all products far below 2^64: nothing wraps before the limit is looked at.
   const size_t lanes = step().queue_pairs;
   size_t at = 0;
   for (uint32_t index = 0; index < lanes; ++index) {
@@ -111,6 +112,7 @@ std::string Rig::name(uint32_t queue_pair) const {
 }
 
 uint64_t Rig::pattern(uint32_t queue_pair, uint64_t index) const {
+  // "guar" in ASCII, so that it is no message's pattern.
   return mixed(mixed(step().seed ^ 0x67756172) + (uint64_t{queue_pair} << 32U | index));
 }
 

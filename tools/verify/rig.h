@@ -34,11 +34,14 @@ struct OutsideDamage {
 /// One end of a step's queue pairs, with their memory in one region. Every receive buffer lies between guards, and all
 /// of it is filled with a pattern before it is posted. Made at both ends at once; then all is connected, and receives
 /// are posted. Calls throw ProbeFailure. Not thread-safe.
+/// Owns queue pairs, completion queues and memory; the context outlives it, and so the device.
 class Rig {
  public:
+  /// One cache line, as devices write: an overrun of a byte or of a line is seen.
   static constexpr size_t kGuardBytes = 64;
 
   /// `epoch`: of these queue pairs. `area_bytes` and the sizes are the same at both ends.
+  /// Blocks for the other end as long as the peer may be awaited.
   Rig(const Context& context, const RigShape& shape, uint16_t epoch);
   Rig(const Rig&) = delete;
   Rig& operator=(const Rig&) = delete;
@@ -67,6 +70,7 @@ class Rig {
   /// "queue pair 2 (number 0x911)".
   std::string name(uint32_t queue_pair) const;
 
+  // Spans are good until take_down(). Indices are below the shape's numbers: who calls has checked a device's.
   std::span<std::byte> send_slot(uint32_t queue_pair, uint64_t index) const;
   /// As much as a message may fill; of UD behind the route header.
   std::span<std::byte> receive_slot(uint32_t queue_pair, uint64_t index) const;
@@ -86,6 +90,7 @@ class Rig {
   /// Fills in scatter entry and address. Returns 0, or what ibv_post_send returned, without its sign.
   [[nodiscard]] int post_send(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local) const;
   /// Takes completions, also failed ones.
+  /// Never blocks. Throws ProbeFailure if the device refuses.
   size_t poll(ibv_cq* cq, std::span<ibv_wc> completions) const;
   /// Of an end that awaits nothing: some devices make progress only while somebody polls.
   void prod() const {
@@ -95,6 +100,7 @@ class Rig {
   const char* status_text(ibv_wc_status status) const { return context_.device.verbs().wc_status_str(status); }
 
   /// Destroys everything: queue pairs first, from the last on if reversed. Returns what was refused, in words.
+  /// A second call finds nothing to do.
   std::vector<std::string> take_down(bool is_reversed);
 
  private:

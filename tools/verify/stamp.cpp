@@ -11,6 +11,7 @@ namespace {
 constexpr uint64_t kSequenceMask = (uint64_t{1} << 40U) - 1;
 
 /// The first 16 bytes: who it is, scrambled by the seed, and the length with a check of both.
+/// In the machine's own order of bytes, which both ends must share.
 std::array<uint64_t, 2> head_of(uint64_t seed, const Stamp& stamp) {
   const uint64_t who =
       uint64_t{stamp.epoch} << 48U | uint64_t{stamp.queue_pair} << 40U | (stamp.sequence & kSequenceMask);

@@ -10,6 +10,7 @@
 namespace ringbolt::tools::verify {
 
 /// Who a message is. Its bytes are a function of these and the run's seed alone.
+/// A step has up to 256 queue pairs; what is exactly 65536 epochs old can't be told from what is new.
 struct Stamp {
   uint16_t epoch = 0;      ///< of the queue pair: those made later have others
   uint8_t queue_pair = 0;  ///< index

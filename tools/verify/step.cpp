@@ -66,12 +66,14 @@ uint32_t size_of(const Step& step, uint32_t queue_pair, uint64_t sequence) {
 uint64_t area_bytes_of(const Step& step) {
   constexpr uint64_t kLeast = 65536;
   constexpr uint64_t kUsual = uint64_t{1} << 20U;
+  // The first block begins below 4096, so one of the largest always fits.
   return std::max(std::clamp(step.most_bytes * 4, kLeast, kUsual), step.most_bytes + 4096);
 }
 
 std::vector<Block> blocks_of(const Step& step, uint32_t queue_pair, uint64_t first, uint32_t most,
                              uint64_t area_bytes) {
   std::vector<Block> blocks;
+  // "bloc" in ASCII: dice of their own, apart from those of sizes.
   const uint64_t dice = mixed(mixed(step.seed ^ 0x626c6f63) + (first << 8U) + queue_pair);
   uint64_t at = dice % 4096;
   while (blocks.size() < most) {

@@ -43,6 +43,7 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 
   /// Whether an end of ours would ask for it.
+  /// pair::value_in() asks it of what another end tells, before memory is taken for it or a mode chosen by it.
   bool makes_sense() const;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Step, mode, transport, order, is_bidirectional, is_reversed, counts_frames,
@@ -73,6 +74,7 @@ struct Block {
 
 /// Where a round writes or reads on one queue pair: up to `most` blocks that don't overlap, at offsets of every kind,
 /// in the order of their offsets. Both ends compute it. `first`: the sequence number of the first. Thread-safe.
+/// Blocks lie within [0, area_bytes).
 std::vector<Block> blocks_of(const Step& step, uint32_t queue_pair, uint64_t first, uint32_t most, uint64_t area_bytes);
 
 /// How large an area has to be for that, in bytes.

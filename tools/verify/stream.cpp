@@ -43,6 +43,7 @@ class StreamSender {
         pace_(rig.step()),
         window_(std::min(rig.step().receive_depth, rig.their_receives())),
         lanes_(rig.queue_pairs()) {
+    // Each has the sums since the begin, so a late reader needs the last alone.
     context_.peer.keep_newest_of("credit");
   }
 
@@ -266,6 +267,7 @@ void StreamReceiver::take(const ibv_wc& completion) {
   const auto index = static_cast<uint32_t>(completion.wr_id >> 32U);
   const auto slot = static_cast<uint32_t>(completion.wr_id);
   if (index >= lanes_.size() || slot >= rig_.receives()) {
+    // Its slot would be out of bounds: what a driver returns is not trusted.
     context_.tally.note(Kind::kUnasked, "a receive completed that was not posted (id {:#x})", completion.wr_id);
     return;
   }
@@ -307,6 +309,7 @@ void StreamReceiver::check_message(uint32_t index, uint64_t slot, uint64_t lengt
   Arrivals& lane = lanes_[index];
   const std::span<std::byte> room = rig_.receive_slot(index, slot);
   const auto message = [&] {
+    // No atomic is read before it: it keeps the compiler from using what an earlier look has loaded.
     std::atomic_thread_fence(std::memory_order_acquire);  // the device writes it behind the compiler's back
     return std::span<const std::byte>(room.first(std::min<uint64_t>(length, room.size())));
   };

@@ -15,9 +15,11 @@ namespace ringbolt::tools::verify {
 class StreamReceiver {
  public:
   /// `acknowledges`: there is a StreamSender that wants to know.
+  /// The rig outlives it.
   StreamReceiver(const Rig& rig, bool acknowledges);
 
   /// Does what can be done without waiting. True if that was something. Throws ProbeFailure.
+  /// Blocks for some 30 ms at most for a message that looks wrong, to tell late data from damaged.
   bool advance();
   bool is_done() const { return is_done_; }
   /// Adds messages, bytes and losses.
@@ -29,6 +31,7 @@ class StreamReceiver {
   /// So many have come on each queue pair, at least.
   bool has_all(uint64_t messages) const;
   /// Judges what came in until now, for who has no sender that tells.
+  /// Only what is missing between others counts as lost.
   void finish_early();
 
  private:

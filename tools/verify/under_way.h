@@ -44,6 +44,7 @@ class UnderWay {
 };
 
 /// Posts operations on the queue pairs of a rig and awaits their completions. Not thread-safe.
+/// The rig outlives it. Only one Batch of a rig may exist at a time: it takes all of send_cq().
 class Batch {
  public:
   /// `kind`: of operation, for messages.
@@ -67,6 +68,7 @@ class Batch {
   void read(uint32_t queue_pair, uint64_t slot, uint64_t remote_address, uint64_t length);
   /// Takes completions: calls done(queue pair) for each operation that is over, in the order in which they were posted.
   /// True if there were some. Throws ProbeFailure if one is a failure.
+  /// done() may post again. Never blocks.
   template <class Done>
   bool reap(Done&& done) {
     ibv_wc completions[16];
@@ -80,6 +82,7 @@ class Batch {
     return count != 0;
   }
   /// Until all that was posted has completed.
+  /// Bounded by the watch: throws Stalled when nothing moves.
   template <class Done>
   void await_all(const char* what, Done&& done) {
     while (!is_idle()) {
@@ -109,6 +112,7 @@ class Batch {
 };
 
 /// What initiators of WRITEs, READs and atomics have in common. Not thread-safe.
+/// The rig outlives it.
 class Initiator {
  public:
   explicit Initiator(const Rig& rig) : context_(rig.context()), rig_(rig), batch_(rig), pace_(rig.step()) {}
@@ -156,6 +160,7 @@ void serve(pair::Peer& peer, Watch& watch, const char* kind, const char* what, c
 
 /// The initiator's part of a step is an Initiator's, the target's act(rig); the queue pairs stay until both have done
 /// theirs. Shapes of READs and atomics have as many receives as sends: where results land.
+/// Throws as a Trial's run().
 template <class Acting, class Target>
 Outcome run_one_sided(const Context& context, RigShape shape, const Target& act) {
   shape.sends = context.initiates() ? context.step.send_depth : 1;

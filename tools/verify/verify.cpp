@@ -109,6 +109,7 @@ constexpr double kUsualSoakSeconds = 60;
 /// One end's whole part, in phases in the order in which they happen. The client decides what is done; both get the
 /// same result, or, if it breaks off, what each knows. A refusal is in the result. run() throws UsageError if the ends
 /// were asked for different things.
+/// Owns device and library for the whole run; the peer and the request are the caller's. run() is called once.
 class Session {
  public:
   Session(const Request& request, Peer& peer, bool is_client, Progress& progress)
@@ -118,6 +119,7 @@ class Session {
         watch_(peer, progress, static_cast<uint64_t>(request.stall_s * 1e9)) {
     result_.mode = mode_text(request.wish);
     result_.loss_percent = request.wish.loss_percent;
+    // 32 bits, to be typed in again; the client's counts.
     result_.seed = request.wish.seed.value_or(base::now_ns() >> 8U) & 0xffff'ffffU;
   }
 
@@ -255,6 +257,7 @@ class Session {
       }
     }
     is_client_ ? result_.add(step, mine, theirs) : result_.add(step, theirs, mine);
+    // Each round of churn took one of its own.
     epoch_ += 1 + static_cast<uint32_t>(std::max(mine.rounds, theirs.rounds));
   }
 
@@ -281,6 +284,7 @@ class Session {
   }
 
   /// It can't go on: keeps what is known, and tells the other end.
+  /// Never throws for what the other end does. `kind` unset: the tally has it already.
   void break_off(std::optional<Kind> kind, const std::string& problem) {
     const std::string where = watch_.where();
     const bool has_where = where.empty() || problem.find(where) != std::string::npos;
@@ -367,6 +371,7 @@ int verify_run(const VerifyOptions& given) {
   const VerifyOptions options = verify::with_host(given);
   pair::TwoEnds<Result> ends{"verify", options};
   // Where the other end is at work that can't be seen from here it says nothing; connecting takes its time too.
+  // Twice as long as the watch waits, so that the end which knows what has stalled says so first.
   ends.wait_ns = static_cast<uint64_t>(std::max(options.stall_s, 5.0) * 2e9);
   ends.most_s = most_s(options);
   ends.act = [&](pair::Peer& peer, Progress& progress, bool is_client) {

@@ -25,6 +25,7 @@ class Found : public std::runtime_error {
 /// A wait in a polling loop: bounded; notices when the peer is gone, and the wish to stop. Knows how the run goes, what
 /// both ends have verified and the longest time in which nothing moved here; shows that, and tells the other end of it.
 /// Not thread-safe.
+/// Peer and progress outlive it. `stall_ns`: the longest silence, of this end's own turns.
 class Watch {
  public:
   Watch(pair::Peer& peer, Progress& progress, uint64_t stall_ns)
@@ -52,6 +53,7 @@ class Watch {
   void moved();
   /// After one that brought nothing. `what`: the awaited, for messages. Throws Stalled, and ProbeFailure if the peer is
   /// gone or has failed. Mostly cheap.
+  /// Sleeps for 100 us now and then after a long row of fruitless turns.
   void idle(const char* what);
   /// The one or the other.
   void turn(bool has_moved, const char* what) { has_moved ? moved() : idle(what); }
@@ -85,6 +87,7 @@ class Watch {
 };
 
 /// While it lives the watch knows how far a step is. Made after what `where` looks at, and gone before it.
+/// Of several at once only the newest counts, and when it goes none does. where() must not throw.
 class Part {
  public:
   Part(Watch& watch, const std::string& title, std::function<std::string()> where);

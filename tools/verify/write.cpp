@@ -36,6 +36,7 @@ using Writes = std::vector<Written>;
 
 /// Where a completion proves that the data is there, so much of a delay is a finding and not a difference.
 constexpr uint64_t kLateNs = 1'000'000;
+// As long as a stream over UC waits.
 constexpr uint64_t kQuietWriteNs = 250'000'000;
 
 /// Every fourth block, and the last of a round, is written with an immediate, if the device has such.
@@ -165,6 +166,7 @@ class WriteTarget {
 
   /// The blocks of a round, which the shadow holds from here on.
   std::vector<Block> plan_of(uint32_t index, const Written& written) {
+    // What the other end tells: Step::send_depth is no more than that.
     const auto most = static_cast<uint32_t>(std::min<uint64_t>(written.blocks, 65536));
     std::vector<Block> blocks = blocks_of(context_.step, index, written.first, most, area_bytes_of(context_.step));
     for (const Block& one : blocks) {
@@ -175,6 +177,7 @@ class WriteTarget {
   }
 
   bool is_as_planned(uint32_t index) const {
+    // The device writes behind the compiler's back: without this a loop of looks might load once.
     std::atomic_thread_fence(std::memory_order_acquire);
     const std::span<const std::byte> area = rig_.area(index);
     return std::memcmp(area.data(), shadows_[index].data(), area.size()) == 0;
@@ -294,6 +297,7 @@ class WriteTarget {
 };
 
 bool is_refusal(int error) {
+  // EOPNOTSUPP of macOS, whose numbers a Mac's device may return.
   constexpr int kDarwinNotSupported = 102;
   return error == EOPNOTSUPP || error == ENOSYS || error == kDarwinNotSupported || error == EINVAL;
 }
