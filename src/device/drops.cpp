@@ -74,8 +74,8 @@ void Drops::add_port(uint32_t interface_index, const std::string& name,
   entry->interface_index = interface_index;
   entry->page = std::move(counters);
   entry->next = first_.load(std::memory_order_relaxed);
-  first_.store(entry.get(), std::memory_order_release);
-  entries_.push_back(std::move(entry));
+  entries_.push_back(std::move(entry));  // may throw: then nobody has found it
+  first_.store(entries_.back().get(), std::memory_order_release);
 }
 
 const Drops::Entry* Drops::find(uint32_t interface_index) const {

@@ -18,8 +18,8 @@
 #include "device/gids.h"
 #include "device/limits.h"
 #include "device/overlay.h"
-#include "device/port.h"
 #include "device/packet_sizes.h"
+#include "device/port.h"
 #include "wire/icrc.h"
 #include "wire/stream_hello.h"
 
@@ -117,8 +117,8 @@ void StreamPorts::add(const Port& port) {
     stream->gids.push_back(address_of(gid));
   }
   open(*stream, port);
-  entry.store(stream.get(), std::memory_order_release);
-  owned_.push_back(std::move(stream));
+  owned_.push_back(std::move(stream));  // may throw: then nobody has found it
+  entry.store(owned_.back().get(), std::memory_order_release);
 }
 
 void StreamPorts::open(Stream& stream, const Port& port) {
