@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
 #include "base/clock.h"
 #include "base/lock_guard.h"
 #include "base/say.h"
@@ -102,7 +104,10 @@ void Drops::count(uint32_t interface_index, Drop why) {
   const auto kind = static_cast<size_t>(why);
   const uint64_t so_far = entry->counts[kind].fetch_add(1, std::memory_order_relaxed) + 1;
   if (is_logged_ && entry->paces[kind].may_say(base::now_ns())) {
-    base::say(fmt::format("ringbolt: {}: dropped a packet: {} ({} so far)\n", entry->name, reason_of(why), so_far));
+    try {
+      base::say(fmt::format("ringbolt: {}: dropped a packet: {} ({} so far)\n", entry->name, reason_of(why), so_far));
+    } catch (const std::bad_alloc&) {  // no memory for words
+    }
   }
 }
 
