@@ -321,7 +321,10 @@ void Network::give_back(Batch batch) {
     batch.datagrams->clear();
   }
   const base::LockGuard guard(batches_lock_);
-  batches_[batch.packet ? 1 : 0].push_back(std::move(batch));
+  try {
+    batches_[batch.packet ? 1 : 0].push_back(std::move(batch));
+  } catch (const std::bad_alloc&) {  // then it ends here: a lease gives back where nothing may throw
+  }
 }
 
 std::span<std::byte> Network::Lease::make_place(size_t bytes) {
