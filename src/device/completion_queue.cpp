@@ -293,7 +293,13 @@ Remains CompletionQueue::serve(uint64_t now_ns) {
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
   progress();
   if (!is_halted()) {
-    senders_.each_marked([now_ns](QueuePair& qp) { qp.check_timers(now_ns); });
+    senders_.each_marked([&](QueuePair& qp) RINGBOLT_REQUIRES(lock) {
+      try {
+        qp.check_timers(now_ns);
+      } catch (const std::bad_alloc&) {
+        has_run_short_ = true;  // the others' timers are looked at all the same
+      }
+    });
   }
   progress();
   wait_for_room();
