@@ -38,8 +38,9 @@ StreamLink::StreamLink(const Options& options)
   const StreamSession::Options session = session_options(options);
   rails_.reserve(options.rails);
   for (size_t i = 0; i < options.rails; ++i) {
-    rails_.emplace_back(session);
+    rails_.emplace_back(session).offered_greeting.reserve(wire::kMaxStreamGreetingBytes);
   }
+  peer_greeting_.reserve(wire::kMaxStreamGreetingBytes);
 }
 
 /// splitmix64 (Steele, Lea, Flood 2014).
