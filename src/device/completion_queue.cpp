@@ -176,7 +176,8 @@ void CompletionQueue::progress(bool looks_at_all) {
   }
 }
 
-/// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time.
+/// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time; likewise
+/// where the thread is cancelled.
 void CompletionQueue::advance(bool looks_at_all) try {
   // A program that polls for few completions at a time, and is sent more meanwhile, must see its own sends complete
   // too: where there was no room left last time, sends go first.
@@ -196,6 +197,10 @@ void CompletionQueue::advance(bool looks_at_all) try {
   }
 } catch (const std::bad_alloc&) {
   has_run_short_ = true;
+  receivers_.all().mark_all();
+} catch (...) {
+  receivers_.all().mark_all();
+  throw;
 }
 
 inline void CompletionQueue::progress_receiver(QueuePair& qp) {
@@ -288,7 +293,13 @@ Remains CompletionQueue::serve(uint64_t now_ns) {
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
   progress();
   if (!is_halted()) {
-    senders_.each_marked([now_ns](QueuePair& qp) { qp.check_timers(now_ns); });
+    senders_.each_marked([&](QueuePair& qp) RINGBOLT_REQUIRES(lock) {
+      try {
+        qp.check_timers(now_ns);
+      } catch (const std::bad_alloc&) {
+        has_run_short_ = true;  // the others' timers are looked at all the same
+      }
+    });
   }
   progress();
   wait_for_room();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
 #include "base/clock.h"
 #include "base/lock_guard.h"
 #include "base/say.h"
@@ -74,8 +76,8 @@ void Drops::add_port(uint32_t interface_index, const std::string& name,
   entry->interface_index = interface_index;
   entry->page = std::move(counters);
   entry->next = first_.load(std::memory_order_relaxed);
-  first_.store(entry.get(), std::memory_order_release);
-  entries_.push_back(std::move(entry));
+  entries_.push_back(std::move(entry));  // may throw: then nobody has found it
+  first_.store(entries_.back().get(), std::memory_order_release);
 }
 
 const Drops::Entry* Drops::find(uint32_t interface_index) const {
@@ -102,7 +104,10 @@ void Drops::count(uint32_t interface_index, Drop why) {
   const auto kind = static_cast<size_t>(why);
   const uint64_t so_far = entry->counts[kind].fetch_add(1, std::memory_order_relaxed) + 1;
   if (is_logged_ && entry->paces[kind].may_say(base::now_ns())) {
-    base::say(fmt::format("ringbolt: {}: dropped a packet: {} ({} so far)\n", entry->name, reason_of(why), so_far));
+    try {
+      base::say(fmt::format("ringbolt: {}: dropped a packet: {} ({} so far)\n", entry->name, reason_of(why), so_far));
+    } catch (const std::bad_alloc&) {  // no memory for words
+    }
   }
 }
 

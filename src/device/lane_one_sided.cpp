@@ -80,17 +80,18 @@ ibv_wc_status LaneRequester::check_remote(const SendRequest& request, uint32_t a
   if (connection_.sender->is_closed()) {
     return false;  // it closed meanwhile: that is no answer, not a refusal
   }
+  const bool is_reliable = core_.type != IBV_QPT_UC;
+  link::LaneProducer::Place place;
+  if (is_reliable && !connection_.make_room(0, place)) {
+    return false;  // the peer's queue pair must hear of it, behind what was sent before: it is tried again
+  }
   explain_refusal(queue, entry, status);
-  if (core_.type == IBV_QPT_UC) {
+  if (!is_reliable) {
     return finish(entry);  // the responder of UC drops it and says nothing
   }
-  link::LaneProducer::Place place;
-  // Without room the peer's queue pair hears nothing of it, and goes on; ours has failed all the same.
-  if (connection_.make_room(0, place)) {
-    const bool is_invalid = status == IBV_WC_REM_INV_REQ_ERR;
-    connection_.publish(link::SlotKind::refused, is_invalid ? link::kSlotInvalidRequest : 0U, 0, 0);
-    connection_.ring_service();  // its program may wait for the event alone
-  }
+  const bool is_invalid = status == IBV_WC_REM_INV_REQ_ERR;
+  connection_.publish(link::SlotKind::refused, is_invalid ? link::kSlotInvalidRequest : 0U, 0, 0);
+  connection_.ring_service();  // its program may wait for the event alone
   return queue.fail(entry, status);
 }
 

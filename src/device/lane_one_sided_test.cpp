@@ -256,6 +256,25 @@ INSTANTIATE_TEST_SUITE_P(Ways, LaneRefusalTest, testing::Values(Way::kernel, Way
 
 TEST_P(LaneRefusalTest, unknown_key) { refuses_access({IBV_WR_RDMA_WRITE, to_.address(), to_.key() ^ 1, 8}); }
 TEST_P(LaneRefusalTest, key_of_zero) { refuses_access({IBV_WR_RDMA_READ, to_.address(), 0, 8}); }
+// Requests end in their order, and the queue pair that refuses one fails with it.
+TEST_P(LaneRefusalTest, behind_a_full_lane_both_ends_hear_of_it_once_there_is_room) {
+  for (uint64_t id = 0; id < link::kLaneSlots; ++id) {
+    ASSERT_EQ(a_->send(id, from_.piece(0, 8)), 0);
+  }
+  ASSERT_EQ(a_->one_sided(IBV_WR_RDMA_WRITE, link::kLaneSlots, from_.piece(0, 8), to_.address(), to_.key() ^ 1), 0);
+  EXPECT_EQ(a_->sent(), Ends{});
+  EXPECT_EQ(a_->state(), IBV_QPS_RTS);
+  for (uint64_t id = 0; id < link::kLaneSlots; ++id) {
+    ASSERT_EQ(b_->receive(id, {to_.piece(0, 8)}), 0);
+  }
+  pump();
+  EXPECT_EQ(a_->state(), IBV_QPS_ERR);
+  EXPECT_EQ(b_->state(), IBV_QPS_ERR);
+  EXPECT_EQ(b_->received().size(), size_t{link::kLaneSlots});
+  const Ends ends = a_->sent();
+  ASSERT_EQ(ends.size(), size_t{link::kLaneSlots} + 1);
+  EXPECT_EQ(ends.back(), (Ends::value_type{link::kLaneSlots, IBV_WC_REM_ACCESS_ERR}));
+}
 TEST_P(LaneRefusalTest, byte_beyond_the_end) {
   refuses_access({IBV_WR_RDMA_WRITE, to_.address() + to_.length() - 7, to_.key(), 8});
 }
@@ -440,10 +459,10 @@ TEST_F(LanePairTest, mapped_and_private_memory_in_turns) {
   from_.fill(5);
   for (uint64_t id = 0; id < 8; ++id) {
     const bool is_shared = (id / 2) % 2 == 0;
-    ASSERT_EQ(a_->one_sided(IBV_WR_RDMA_WRITE, id, from_.piece(id * 8, 8),
-                            (is_shared ? shared.address() : to_.address()) + id * 8,
-                            is_shared ? shared.key() : to_.key()),
-              0);
+    ASSERT_EQ(
+        a_->one_sided(IBV_WR_RDMA_WRITE, id, from_.piece(id * 8, 8),
+                      (is_shared ? shared.address() : to_.address()) + id * 8, is_shared ? shared.key() : to_.key()),
+        0);
     EXPECT_EQ(a_->sent(), (Ends{{id, IBV_WC_SUCCESS}}));
     EXPECT_EQ(std::memcmp((is_shared ? shared.data() : to_.data()) + id * 8, from_.data() + id * 8, 8), 0);
   }

@@ -172,7 +172,7 @@ int Management::send(const Port& port, const Mad& mad) {
   }
   if (!port.is_remote(target)) {
     if (port.is_up() || port.owns(target)) {
-      deliver(&port, mad, false);
+      deliver(!port.is_on_network(), mad, false);
     }
     return 0;
   }
@@ -187,30 +187,30 @@ int Management::send(const Port& port, const Mad& mad) {
 void Management::on_network_mad(const wire::Flow& flow, uint8_t traffic_class, wire::MadIn bytes) {
   Mad mad{flow.source, flow.destination, 0, traffic_class, 0, {}};
   std::ranges::copy(bytes, mad.bytes.begin());
-  deliver(nullptr, mad, true);
+  deliver(false, mad, true);
 }
 
-void Management::deliver(const Port* port, const Mad& mad, bool is_from_network) {
+void Management::deliver(bool is_in_folder, const Mad& mad, bool is_from_network) {
   const auto message = wire::parse_cm(mad.bytes);
   if (const auto offer = wire::parse_lifeline_offer(mad.bytes); offer && is_from_network) {
     static_cast<void>(deliver_to_slot(offer->remote_id >> kIdSlotShift, mad, true));
     return;
   }
   // What is not the connection manager's is met with silence, as by a kernel.
-  if (message && !try_to_deliver(port, mad, *message, is_from_network)) {
+  if (message && !try_to_deliver(is_in_folder, mad, *message, is_from_network)) {
     answer_for_nobody(mad, *message, is_from_network);
   }
 }
 
-bool Management::try_to_deliver(const Port* port, const Mad& mad, const wire::CmMad& message, bool is_from_network) {
+bool Management::try_to_deliver(bool is_in_folder, const Mad& mad, const wire::CmMad& message, bool is_from_network) {
   // Hosts that share a folder are told apart by their GIDs; on a network the datagram is at the right host already.
-  const bool is_shared_folder = port != nullptr && !port->is_on_network() && fabric_->control.is_open();
+  const bool is_shared_folder = is_in_folder && fabric_->control.is_open();
   const std::optional<wire::Address> host = is_shared_folder ? std::optional(mad.destination) : std::nullopt;
   const auto to_service = [&](uint64_t id, const auto& private_data) {
     const auto header = std::span<const std::byte>(private_data).template first<wire::kCmIpHeaderBytes>();
     const auto owners = services_.owners_of(id, requested_address(mad, header), host);
     return std::ranges::any_of(owners, [&](uint32_t slot) { return deliver_to_slot(slot, mad, is_from_network); }) ||
-           hold(port, mad, id, is_from_network);
+           hold(is_in_folder, mad, id, is_from_network);
   };
   if (const auto* request = std::get_if<wire::CmReq>(&message.message)) {
     return to_service(request->service_id, request->private_data);
@@ -225,8 +225,8 @@ bool Management::try_to_deliver(const Port* port, const Mad& mad, const wire::Cm
   return true;
 }
 
-/// `port` must stay until the notice is delivered: it is looked at then.
-bool Management::hold(const Port* port, const Mad& mad, uint64_t service_id, bool is_from_network) {
+/// Without the port, which may be gone when it is delivered.
+bool Management::hold(bool is_in_folder, const Mad& mad, uint64_t service_id, bool is_from_network) {
   const uint64_t now = base::now_ns();
   if (!is_open() || !services_.is_between_listeners(service_id, now)) {
     return false;
@@ -235,7 +235,7 @@ bool Management::hold(const Port* port, const Mad& mad, uint64_t service_id, boo
   if (held_.size() >= kMaxHeld) {
     return false;
   }
-  held_.push_back({port, mad, is_from_network, now + kHeldPauseNs});
+  held_.push_back({is_in_folder, mad, is_from_network, now + kHeldPauseNs});
   unsent_.fetch_add(1, std::memory_order_relaxed);
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(bell_.get(), &one, sizeof one);
@@ -254,7 +254,7 @@ void Management::deliver_held() {
     unsent_.fetch_sub(static_cast<uint32_t>(due.size()), std::memory_order_relaxed);
   }
   for (const Held& one : due) {
-    deliver(one.port, one.mad, one.is_from_network);
+    deliver(one.is_in_folder, one.mad, one.is_from_network);
   }
 }
 

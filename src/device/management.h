@@ -102,11 +102,11 @@ class Management {
   void abandon_after_fork() RINGBOLT_NOT_ANALYSED;  // whoever held the lock stayed behind
 
  private:
-  /// `port`: the sender's, null for what came over the network.
-  void deliver(const Port* port, const Mad& mad, bool is_from_network);
+  /// `is_in_folder`: its sender's port is on no network, so that its peers are those of the folder.
+  void deliver(bool is_in_folder, const Mad& mad, bool is_from_network);
   /// False when it is nobody's, and nobody is about to listen for it.
-  bool try_to_deliver(const Port* port, const Mad& mad, const wire::CmMad& message, bool is_from_network);
-  bool hold(const Port* port, const Mad& mad, uint64_t service_id, bool is_from_network);
+  bool try_to_deliver(bool is_in_folder, const Mad& mad, const wire::CmMad& message, bool is_from_network);
+  bool hold(bool is_in_folder, const Mad& mad, uint64_t service_id, bool is_from_network);
   /// False when nobody receives there.
   bool deliver_to_slot(uint32_t slot, const Mad& mad, bool is_from_network);
   void deliver_to_all(const Mad& mad, bool is_from_network);
@@ -138,7 +138,7 @@ class Management {
   std::deque<Unsent> unsent_queue_ RINGBOLT_GUARDED_BY(mutex_);
   /// Requests that came between two listeners.
   struct Held {
-    const Port* port;
+    bool is_in_folder;
     Mad mad;
     bool is_from_network;
     uint64_t next_ns;

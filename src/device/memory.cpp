@@ -194,6 +194,10 @@ int MemoryRegion::change(int flags, ProtectionDomain* pd, uint64_t address, uint
     if (const int error = check_memory(address, length, new_access)) {
       return error;
     }
+  } else if ((new_access & ~region_.access & IBV_ACCESS_LOCAL_WRITE) != 0) {
+    if (const int error = check_memory(region_.host_first, region_.length, new_access)) {
+      return error;
+    }
   }
   const link::Region region =
       describe(new_pd, changes_place ? address : region_.host_first, changes_place ? length : region_.length,

@@ -168,6 +168,18 @@ TEST_F(RegionTest, changes_its_access_and_keeps_its_key) {
   EXPECT_EQ(region.length, 64U);
 }
 
+TEST_F(RegionTest, may_not_begin_to_write_where_the_program_may_only_read) {
+  const Mapping mapping(PROT_READ);
+  if (make(mapping.address(), Mapping::kPage, kLocal) != EFAULT) {
+    GTEST_SKIP() << "skip: this kernel has no MADV_POPULATE_WRITE (Linux 5.14)";
+  }
+  ASSERT_EQ(make(mapping.address(), Mapping::kPage, 0), 0);
+  EXPECT_EQ(region_->change(IBV_REREG_MR_CHANGE_ACCESS, nullptr, 0, 0, kLocal), EFAULT);
+  link::Region region;
+  ASSERT_TRUE(find(region_->key(), region));
+  EXPECT_EQ(region.access, 0U);
+}
+
 TEST_F(RegionTest, changes_its_place) {
   ASSERT_EQ(make(own(), 64, Memory::kAll), 0);
   ASSERT_EQ(region_->change(IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, own() + 128, 32, 0), 0);

@@ -11,6 +11,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -252,7 +254,7 @@ void Network::send_late() {
 }
 
 void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread,
-                   Unattended& unattended) {
+                   Unattended& unattended) try {
   const auto drop = [&](Drop why) { drops_.count(arrived.interface_index, why); };
   // Nothing is answered to what is dropped here: its sender need not be the one that it names.
   // A stream's frames have checksums of their own.
@@ -292,6 +294,10 @@ void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, b
   if (!is_on_service_thread) {
     look_soon();  // who took it out of the socket need not be the one who polls for it, or polls no more
   }
+} catch (const std::exception&) {
+  // No memory for it: as good as lost on the way. An acknowledgement that it carried may have got in, untold.
+  drops_.count(arrived.interface_index, Drop::inbox_full);
+  look_soon();
 }
 
 Network::Batch Network::take_batch(bool is_for_stream) {
@@ -315,7 +321,10 @@ void Network::give_back(Batch batch) {
     batch.datagrams->clear();
   }
   const base::LockGuard guard(batches_lock_);
-  batches_[batch.packet ? 1 : 0].push_back(std::move(batch));
+  try {
+    batches_[batch.packet ? 1 : 0].push_back(std::move(batch));
+  } catch (const std::bad_alloc&) {  // then it ends here: a lease gives back where nothing may throw
+  }
 }
 
 std::span<std::byte> Network::Lease::make_place(size_t bytes) {

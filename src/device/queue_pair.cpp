@@ -282,6 +282,13 @@ void QueuePair::fail_from_queue() {
   // The caller holds a completion queue's lock, perhaps inside our own progress: no lock of ours may be taken.
   // First the state: who is asked for by what follows looks at that.
   core_.set_state(IBV_QPS_ERR);
+  // The transport stays as long as the caller's queue knows us. Of UD it has many lanes, which only a lock keeps; its
+  // peers ask for nothing but room for datagrams.
+  if (core_.type != IBV_QPT_UD) {
+    if (QueuePairTransport* const transport = core_.transport.load(std::memory_order_seq_cst)) {
+      transport->close();
+    }
+  }
   core_.announce(IBV_EVENT_QP_FATAL);
   // Its other queue has work to flush, and its program may sleep on that one.
   core_.process.request_service(*core_.queues.send);

@@ -24,10 +24,30 @@ QueuePairCore::QueuePairCore(ProtectionDomain& domain, CompletionQueues completi
 
 void QueuePairCore::set_state(ibv_qp_state state) {
   state_.store(state);
+  show_state(state);
+}
+
+bool QueuePairCore::set_state_unless_failed(ibv_qp_state state) {
+  ibv_qp_state before = state_.load();
+  do {
+    if (before == IBV_QPS_ERR) {
+      return false;
+    }
+  } while (!state_.compare_exchange_weak(before, state));
+  show_state(state);
+  return true;
+}
+
+/// Programs look at the C object without asking. Sequentially consistent: of two that change the state at once, the
+/// later one writes last there, or the earlier one sees that it has been overtaken.
+void QueuePairCore::show_state(ibv_qp_state state) {
   if (trace::recorder() != nullptr) [[unlikely]] {
     record_state(*this, state);
   }
-  __atomic_store_n(&handle->state, state, __ATOMIC_RELAXED);  // programs look there without asking
+  __atomic_store_n(&handle->state, state, __ATOMIC_SEQ_CST);
+  if (const ibv_qp_state newest = state_.load(); newest != state) [[unlikely]] {
+    __atomic_store_n(&handle->state, newest, __ATOMIC_SEQ_CST);
+  }
   if (state == IBV_QPS_ERR) {
     ask_for_look();
   }

@@ -52,6 +52,8 @@ struct QueuePairCore {
   ibv_qp_state state() const { return state_.load(std::memory_order_relaxed); }
   /// Also shows it in the C object, whose memory the program may read at any time.
   void set_state(ibv_qp_state state);
+  /// The same, but ERR stays, which a completion queue that overflows sets without a lock: false then.
+  bool set_state_unless_failed(ibv_qp_state state);
   /// Everything that is posted ends in errors from here on, the first send with `first_send_status`. No effect in the
   /// state ERR. Under the lock for sending or the one for receiving: either keeps the transport as it is.
   void enter_error(ibv_wc_status first_send_status);
@@ -140,6 +142,7 @@ struct QueuePairCore {
     }
   }
   bool translate_each(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;
+  void show_state(ibv_qp_state state);
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
 };

@@ -81,7 +81,15 @@ int QueuePair::step(ibv_qp_state from, ibv_qp_state to, const ibv_qp_attr& attri
       tell_peer(core_, PeerNotes::Kind::queue_pair_made, fmt::format("it was connected at {}", base::calling_place()));
     }
   });
-  core_.set_state(to);
+  if (!core_.set_state_unless_failed(to)) {
+    // It has failed since the call began: as if that had come right after the step. Who failed it may have looked for
+    // the transport before there was one.
+    if (transport_ != nullptr) {
+      transport_->close();
+    }
+    core_.kick();
+    return 0;
+  }
   lanes_.publish_attributes();
   if (to == IBV_QPS_SQD && attributes.en_sqd_async_notify != 0 && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0) {
     // What was posted before is executed at once or has begun; nothing else starts in this state.

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
 #include "device/address_handle.h"
 #include "device/completion_channel.h"
 #include "device/device_test_support.h"
+#include "device/part_test_support.h"
 
 namespace ringbolt::device {
 namespace {
@@ -125,7 +127,8 @@ TEST(QueuePairEvents, datagram_that_is_sent_is_complete_for_who_sleeps) {
   a.sends().request_notification(false);
   ibv_sge piece = memory.piece(0, 8);
   ibv_send_wr wr = End::request(IBV_WR_SEND, 1, &piece);
-  wr.wr.ud = {&target.c, 900U << kQpnIndexBits, End::kQkey};  // of a process that there is not: it is lost, and complete
+  wr.wr.ud = {&target.c, 900U << kQpnIndexBits,
+              End::kQkey};  // of a process that there is not: it is lost, and complete
   ASSERT_EQ(a.post(wr), 0);
   EXPECT_TRUE(is_readable(sent));
   EXPECT_EQ(a.poll_send().wr_id, 1U);
@@ -155,6 +158,36 @@ TEST_P(QueuePairTest, flushes_what_is_posted_when_it_enters_the_error_state) {
     EXPECT_EQ(flushed.wr_id, id);
   }
   EXPECT_EQ(a_.poll_receive().status, kNone);
+}
+
+// What overflows is the completion queue; its queue pair takes nothing more from then on, a copy of the peer's neither.
+TEST_P(QueuePairTest, peer_writes_nothing_into_one_whose_completion_queue_has_overflowed) {
+  connect(a_, b_);
+  from_.fill(3);
+  std::memset(to_.data(), 0, to_.length());
+  {
+    const base::LockGuard guard(b_.receives().lock);
+    b_.qp().fail_from_queue();
+  }
+  EXPECT_EQ(b_.state(), IBV_QPS_ERR);
+  ibv_sge piece = from_.piece(0, 64);
+  ibv_send_wr wr = End::request(IBV_WR_RDMA_WRITE, 1, &piece);
+  wr.wr.rdma = {to_.address(), to_.key()};
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(a_.qp().post_send(&wr, &bad), 0);
+  EXPECT_NE(a_.poll_send().status, IBV_WC_SUCCESS);
+  EXPECT_TRUE(std::all_of(to_.data(), to_.data() + 64, [](std::byte byte) { return byte == std::byte{}; }));
+}
+
+TEST_P(QueuePairTest, failure_without_a_lock_outlasts_a_step_under_way) {
+  CoreUnderTest parts(device_, GetParam(), 8);
+  parts.core.set_state(IBV_QPS_RTR);
+  EXPECT_TRUE(parts.core.set_state_unless_failed(IBV_QPS_RTS));
+  EXPECT_EQ(parts.core.state(), IBV_QPS_RTS);
+  parts.core.set_state(IBV_QPS_ERR);
+  EXPECT_FALSE(parts.core.set_state_unless_failed(IBV_QPS_RTS));
+  EXPECT_EQ(parts.core.state(), IBV_QPS_ERR);
+  EXPECT_EQ(parts.core.handle->state, IBV_QPS_ERR);
 }
 
 TEST_P(QueuePairTest, can_be_reset_and_connected_anew) {

@@ -103,7 +103,8 @@ class QueuePairTransport {
   /// When its timers want to be looked at, or what found no room tried again; UINT64_MAX: never.
   virtual uint64_t deadline_ns() const { return UINT64_MAX; }
 
-  /// The queue pair is in error: its peers shall ask nothing of it any more. Under either lock.
+  /// The queue pair is in error: its peers shall ask nothing of it any more. Under either lock; of RC and UC also
+  /// without, while the transport can't end (QueuePair::fail_from_queue).
   /// No wait and no message: words in lanes that peers read before each access.
   virtual void close() = 0;
   /// The queue pair is reset or destroyed: the last words to the peers. Of UD it goes on after a reset; of RC and UC

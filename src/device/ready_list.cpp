@@ -32,6 +32,14 @@ void ReadyList::remove(uint32_t place) {
   --count_;
 }
 
+void ReadyList::mark_all() {
+  if (uses_marks()) {
+    for (uint32_t place = 0; place < places_.size(); ++place) {
+      mark(place);
+    }
+  }
+}
+
 void ReadyList::use(link::MarkSet& marks) {
   for (uint32_t place = 0; place < places_.size(); ++place) {
     marks.mark(place);

@@ -52,6 +52,8 @@ class ReadyList {
       marks->mark(place);
     }
   }
+  /// All of them may have something: who took their marks did not get to them.
+  void mark_all();
   void clear(uint32_t place) {
     if (link::MarkSet* const marks = marks_.load(std::memory_order_acquire)) {
       marks->clear(place);
@@ -73,7 +75,8 @@ class ReadyList {
     }
   }
   /// Calls `use` with the places of those that are marked, and not any more then, unless it says that they may have
-  /// more. Ends when `has_room` is false, and begins there the next time. Only if uses_marks().
+  /// more. Ends when `has_room` is false, and begins there the next time. Only if uses_marks(). Where `use` throws, its
+  /// mark and others are gone: mark_all().
   template <class HasRoom, class Use>
   void take_marked(HasRoom has_room, Use use) {
     link::MarkSet* const marks = marks_.load(std::memory_order_relaxed);

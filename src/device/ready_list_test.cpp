@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "device/queue_pair_places_test_support.h"
@@ -62,6 +63,25 @@ class ReadyListTest : public testing::Test {
   std::unique_ptr<link::MarkSet> marks_ = std::make_unique<link::MarkSet>();
   ReadyList list_;
 };
+
+TEST_F(ReadyListTest, what_was_taken_and_not_looked_at_can_be_marked_again) {
+  add_up_to(kMany);
+  list_.use(*marks_);
+  EXPECT_EQ(take().size(), kMany);
+  EXPECT_EQ(take(), Places{});
+  list_.mark(2);
+  list_.mark(5);
+  EXPECT_THROW(list_.take_marked([] { return true; }, [](uint32_t) -> bool { throw std::bad_alloc(); }),
+               std::bad_alloc);
+  list_.mark_all();
+  EXPECT_EQ(take().size(), kMany);
+}
+
+TEST_F(ReadyListTest, marking_all_needs_no_marks) {
+  add_up_to(2);
+  list_.mark_all();
+  EXPECT_FALSE(list_.uses_marks());
+}
 
 TEST_F(ReadyListTest, few_are_all_looked_at) {
   add_up_to(ReadyList::kFew);

@@ -397,7 +397,7 @@ void SendQueue::retire(uint32_t index, ibv_wc_status status) {
     if (core_.type == IBV_QPT_RC) {
       core_.enter_error(IBV_WC_WR_FLUSH_ERR);
     } else {
-      core_.set_state(IBV_QPS_SQE);
+      core_.set_state_unless_failed(IBV_QPS_SQE);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <random>
 #include <string>
 #include <utility>
@@ -18,8 +19,8 @@
 #include "device/gids.h"
 #include "device/limits.h"
 #include "device/overlay.h"
-#include "device/port.h"
 #include "device/packet_sizes.h"
+#include "device/port.h"
 #include "wire/icrc.h"
 #include "wire/stream_hello.h"
 
@@ -117,8 +118,8 @@ void StreamPorts::add(const Port& port) {
     stream->gids.push_back(address_of(gid));
   }
   open(*stream, port);
-  entry.store(stream.get(), std::memory_order_release);
-  owned_.push_back(std::move(stream));
+  owned_.push_back(std::move(stream));  // may throw: then nobody has found it
+  entry.store(owned_.back().get(), std::memory_order_release);
 }
 
 void StreamPorts::open(Stream& stream, const Port& port) {
@@ -210,7 +211,7 @@ std::optional<uint8_t> StreamPorts::node_for(const Stream& stream, const wire::A
 }
 
 /// Copies a packet to where queue pairs may hold on to it: small ones each by itself, others one behind the other.
-void StreamPorts::keep(Stream& stream, std::span<const std::byte> message) {
+void StreamPorts::keep(Stream& stream, std::span<const std::byte> message) try {
   const size_t bytes = message.size() - std::min(message.size(), PortPrefix::kBytes);
   if (bytes < link::kMinUdpPacketBytes || bytes > link::kMaxUdpPacketBytes || bytes % 4 != 0 ||
       stream.arrived.size() >= kMaxWaiting) {
@@ -244,6 +245,7 @@ void StreamPorts::keep(Stream& stream, std::span<const std::byte> message) {
   }
   base::copy(one.buffer.get()->data() + one.offset, message.data() + PortPrefix::kBytes, bytes);
   stream.arrived.push_back(std::move(one));
+} catch (const std::bad_alloc&) {  // likewise
 }
 
 // What comes meanwhile is taken in, or two ends that both wait for room would wait for each other.

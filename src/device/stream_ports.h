@@ -38,7 +38,7 @@ class StreamPorts {
   void add(const Port& port);
 
   /// Hands what has come to `sink(const link::UdpEndpoint::Arrived&)`, in order. Never blocks: false when another
-  /// thread is in here. A sink may send.
+  /// thread is in here. A sink may send, and must not throw.
   template <class Sink>
   bool receive(uint64_t now_ns, Sink&& sink);
   /// A port's peer has gone or come back since this was last asked; Port::is_up() says which.

@@ -1,12 +1,12 @@
 #include "device/verb_faults.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <new>
 
 #include "base/clock.h"
 #include "base/lock_guard.h"
+#include "base/say.h"
 #include "device/port.h"
 
 namespace ringbolt::device {
@@ -27,7 +27,7 @@ void VerbFaults::read() {
   std::string complaint;
   plan_ = source_.read(complaint);
   if (!complaint.empty()) {
-    std::fprintf(stderr, "ringbolt: no faults of the cluster: %s\n", complaint.c_str());
+    base::say("ringbolt: no faults of the cluster: " + complaint + "\n");
   }
   std::erase_if(plan_.rules,
                 [](const fault::Rule& rule) { return fault::subject_of(rule.kind) == fault::Subject::frame; });

@@ -29,6 +29,8 @@ void ChunkSlots::note_sent(uint32_t slot, Cable& cable) {
 void ChunkSlots::retire(uint32_t slot) {
   if (states_[slot].is_queued) {
     states_[slot].is_retired = true;
+  } else if (states_[slot].is_resting) {
+    return;  // a repetition that is not sent any more: what was sent before may still be read
   } else if (is_read(slot)) {
     retired_.push_back(slot);
   } else {
@@ -44,6 +46,12 @@ void ChunkSlots::retire_received(uint32_t slot) {
   }
 }
 
+void ChunkSlots::retire_at(uint32_t slot, uint64_t ns) {
+  states_[slot].is_resting = true;
+  states_[slot].is_retired = states_[slot].is_queued;  // it is not sent again
+  resting_.push_back({slot, ns});
+}
+
 void ChunkSlots::free_retired() {
   std::erase_if(retired_, [&](uint32_t slot) {
     if (is_read(slot)) {
@@ -56,6 +64,7 @@ void ChunkSlots::free_retired() {
 
 void ChunkSlots::wake_resting(uint64_t now_ns) {
   for (; !resting_.empty() && resting_.front().until_ns <= now_ns; resting_.pop_front()) {
+    states_[resting_.front().slot].is_resting = false;
     retire(resting_.front().slot);
   }
 }

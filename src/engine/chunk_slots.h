@@ -57,6 +57,8 @@ class ChunkSlots {
   }
   bool run_low() const { return free_large_.size() < kLarge / 2 || free_small_.size() < kSmall / 2; }
 
+  /// It was handed to a device at least once, whether or not it waits to be sent again.
+  bool was_sent(uint32_t slot) const { return states_[slot].cable != nullptr; }
   bool is_queued(uint32_t slot) const { return states_[slot].is_queued; }
   void note_queued(uint32_t slot) { states_[slot].is_queued = true; }
   /// It holds a copy of what has been sent from another slot: that it has been received says nothing of this one.
@@ -80,8 +82,8 @@ class ChunkSlots {
   void retire(uint32_t slot);
   /// The same of what its destination has received, so that it has been read if it was sent once.
   void retire_received(uint32_t slot);
-  /// The same; but until then somebody may read it where it is.
-  void retire_at(uint32_t slot, uint64_t ns) { resting_.push_back({slot, ns}); }
+  /// The same; but until then somebody may read it where it is. Times don't go back from call to call.
+  void retire_at(uint32_t slot, uint64_t ns);
   /// It still waits in a queue although nobody needs it.
   bool is_needless(uint32_t slot) const { return states_[slot].is_retired; }
   /// Frees those that are retired and read no longer.
@@ -93,6 +95,7 @@ class ChunkSlots {
   struct State {
     bool is_queued = false;
     bool is_retired = false;   // while it is queued
+    bool is_resting = false;   // in resting_, which retires it
     bool is_repeated = false;  // what it holds was handed to a device more than once
     Cable* cable = nullptr;    // to whose device it was handed last, and as which message
     uint32_t serial = 0;

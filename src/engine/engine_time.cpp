@@ -201,7 +201,7 @@ void Engine::forget(const Entry& entry) {
 /// It was sent to a rank that is given up now, which may live, and read it.
 void Engine::abandon_slot(uint32_t rank, uint32_t slot) {
   const std::vector<Cable*>& rails = neighbours_[rank].rails;
-  if (!slots_.is_queued(slot) &&
+  if (slots_.was_sent(slot) &&
       std::any_of(rails.begin(), rails.end(), [](const Cable* rail) { return rail->was_read_in_place(); })) {
     slots_.retire_at(slot, now_ns_ + kAbandonedNs);
   } else {

@@ -52,7 +52,8 @@ class MarkSet {
   }
 
   /// Calls `use` with each number from `cursor` on, and then with those before it; none is marked any more then. False
-  /// from `use`: no more of them for now; it and those that are left stay marked, and `cursor` is where to go on.
+  /// from `use`: no more of them for now; it and those that are left stay marked, and `cursor` is where to go on. Where
+  /// `use` throws, those that it was to be called with are lost: the caller marks them again.
   template <class Use>
   void take(uint32_t& cursor, Use use) {
     const uint32_t start = cursor;

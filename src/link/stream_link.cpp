@@ -38,8 +38,9 @@ StreamLink::StreamLink(const Options& options)
   const StreamSession::Options session = session_options(options);
   rails_.reserve(options.rails);
   for (size_t i = 0; i < options.rails; ++i) {
-    rails_.emplace_back(session);
+    rails_.emplace_back(session).offered_greeting.reserve(wire::kMaxStreamGreetingBytes);
   }
+  peer_greeting_.reserve(wire::kMaxStreamGreetingBytes);
 }
 
 /// splitmix64 (Steele, Lea, Flood 2014).
@@ -196,6 +197,12 @@ std::optional<std::span<const std::byte>> StreamLink::take_message(Rail& rail, s
         return std::nullopt;
       case StreamOrder::Verdict::duplicate:
         ++counters_.duplicate_packets;
+        return std::nullopt;
+      case StreamOrder::Verdict::no_memory:
+        // The session counts it as taken in, but has yet to say so, and says nothing more in this epoch: it is returned
+        // to the sender's window, and comes again.
+        rail.session.end(End::refused);
+        on_over(rail, now_ns);
         return std::nullopt;
       case StreamOrder::Verdict::beyond:
         break;

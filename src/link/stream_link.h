@@ -42,7 +42,7 @@ class StreamLink {
   void received(size_t rail, size_t bytes) { rails_[rail].session.received(bytes); }
   /// The next packet in order, valid until the next call of a method that is not const. Call it until there is nothing
   /// after bytes came in over a rail.
-  /// May throw std::bad_alloc where a packet has come too early.
+  /// Where a packet has come too early and there is no memory to keep it the rail's epoch ends: it comes again.
   std::optional<std::span<const std::byte>> next_packet(size_t rail, uint64_t now_ns);
 
   /// Where the next packet may be written, kMaxStreamPacketBytes long. Empty: as many are under way as may be.

@@ -2,6 +2,7 @@
 #include "link/stream_window.h"
 
 #include <bit>
+#include <new>
 
 #include "base/assert.h"
 #include "base/copy.h"
@@ -101,7 +102,10 @@ StreamOrder::Verdict StreamOrder::offer(uint64_t number, std::span<const std::by
     return Verdict::duplicate;
   }
   if (slot.packet == nullptr) {
-    slot.packet = std::make_unique_for_overwrite<std::byte[]>(kMaxStreamPacketBytes);
+    slot.packet.reset(new (std::nothrow) std::byte[kMaxStreamPacketBytes]);
+    if (slot.packet == nullptr) {
+      return Verdict::no_memory;
+    }
   }
   base::copy(slot.packet.get(), packet.data(), packet.size());
   slot.bytes = static_cast<uint32_t>(packet.size());

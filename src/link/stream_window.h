@@ -73,7 +73,9 @@ class StreamOrder {
     kept,       ///< others must come first
     duplicate,  ///< it came before
     beyond,     ///< no sender's window reaches so far
+    no_memory,  ///< it would have to be kept, and was not
   };
+  /// Allocates where a packet has to be kept at a place for the first time.
   Verdict offer(uint64_t number, std::span<const std::byte> packet);
   /// The next one that was kept, valid until the next call of anything. Nothing: it has not come yet.
   std::optional<std::span<const std::byte>> take();

@@ -16,6 +16,7 @@ namespace ringbolt::link {
 namespace {
 
 constexpr size_t kBthLength = 12;
+constexpr uint32_t kPsnMask = 0xffffff;
 
 /// A fault strikes a packet, from its BTH on, that leaves or comes in.
 void record_fault(std::span<const std::byte> packet, const fault::Verdict& verdict, bool leaves) {
@@ -26,7 +27,7 @@ void record_fault(std::span<const std::byte> packet, const fault::Verdict& verdi
   what.kind = trace::Kind::fault;
   what.object = wire::get_be24(packet, 5);  // the queue pair that it is for
   what.code = leaves ? trace::kFaultOfPeers : trace::kFaultOfOwn;
-  what.number = wire::get_be24(packet, 9);
+  what.number = wire::get_be<uint32_t>(packet, 8) & kPsnMask;  // get_be24() reads a byte more, which may not be there
   what.bytes = static_cast<uint32_t>(packet.size());
   what.flags =
       static_cast<uint8_t>((verdict.is_lost ? trace::kLost : 0) | (verdict.hold_ns != 0 ? trace::kHeld : 0) |
