@@ -134,7 +134,8 @@ class Link {
   std::optional<QueuePair> credit_queue_pair_;
   uint32_t credits_under_way_ = 0;
   uint64_t credits_sent_ = 0;
-  uint64_t notices_sent_ = 0;
+  // Of each queue pair, as their slots: the last kNotices of one have slots of their own, whatever the others send.
+  std::vector<uint64_t> notices_sent_;
   std::vector<Word> credits_;  // come and not taken
   bool is_armed_ = false;
 };
