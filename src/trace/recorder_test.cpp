@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -174,6 +176,18 @@ TEST_F(RecorderTest, bad_bytes_are_left_out_and_end_nobody) {
   EXPECT_THROW((void)parse(""), base::Error);
   EXPECT_THROW((void)parse(std::string(good.size(), 'z')), base::Error);
   EXPECT_NO_THROW((void)parse(good.substr(0, kHeadBytes + 5000)));
+  const auto with_head = [&](uint64_t ring_records, uint64_t records) {
+    std::string lying = good;
+    std::memcpy(lying.data() + offsetof(FileHead, ring_records), &ring_records, sizeof ring_records);
+    std::memcpy(lying.data() + offsetof(FileHead, records), &records, sizeof records);
+    return parse(lying);
+  };
+  for (const uint64_t records : {uint64_t{1} << 63U, ~uint64_t{0}}) {  // would be read to the end of time
+    EXPECT_LE(with_head(uint64_t{1} << 63U, records).events.size(), 1001U);
+    EXPECT_LE(with_head(1, records).events.size(), 1U);
+    EXPECT_EQ(with_head((uint64_t{1} << 63U) + 1, records).events.size(), 0U) << "no ring";
+  }
+  EXPECT_EQ(with_head(uint64_t{1} << 63U, 1001).events.size(), 1001U) << "of a file that was cut off";
   std::minstd_rand random(1);
   for (int round = 0; round < 60; ++round) {
     std::string bad = good;
