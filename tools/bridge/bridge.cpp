@@ -226,14 +226,16 @@ class Bridge : private Listening {
     service.verbs = options.verbs;
     service.memory_budget_bytes = options.memory_bytes;
     around_.service = std::make_shared<stream::Service>(service);
-    for (const auto& pair : pairs_) {
-      pair->start(around_, limits_);
+    try {
+      for (const auto& pair : pairs_) {
+        pair->start(around_, limits_);
+      }
+    } catch (...) {
+      end();
+      throw;
     }
   }
-  ~Bridge() override {
-    page_.reset();  // it asks the rest
-    pairs_.clear();
-  }
+  ~Bridge() override { end(); }
 
   int run() {
     for (const auto& pair : pairs_) {
@@ -252,6 +254,12 @@ class Bridge : private Listening {
   }
 
  private:
+  /// Pairs that have started go before the loop that watches for them, which is made after them.
+  void end() {
+    page_.reset();  // it asks the rest
+    pairs_.clear();
+  }
+
   void on_signal(int signal) {
     if (is_draining_) {
       last_signal_ = signal;
