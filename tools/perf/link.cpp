@@ -247,6 +247,9 @@ std::optional<Link::Word> Link::take_credit() {
         --credits_under_way_;
         continue;
       }
+      if (one.wr_id >= kCreditReceives) {
+        peer_.fail("a receive of a credit completed that was not posted (id {:#x})", one.wr_id);
+      }
       const std::span<std::byte> slot = credit_slot(kCreditSends + one.wr_id);
       Word word;
       std::memcpy(&word, slot.data() + slot.size() - sizeof word, sizeof word);
@@ -271,6 +274,9 @@ int Link::poll(ibv_cq* cq, std::span<ibv_wc> completions, const char* what) cons
     const ibv_wc_status status = completions[static_cast<size_t>(i)].status;
     if (status != IBV_WC_SUCCESS) {
       peer_.fail("the completion of {} says: {}", what, device_.verbs().wc_status_str(status));
+    }
+    if (const uint64_t id = completions[static_cast<size_t>(i)].wr_id; id >> 32U >= queue_pairs_.size()) {
+      peer_.fail("a completion of {} has the id {:#x}, which no request had", what, id);
     }
   }
   return count;

@@ -88,7 +88,8 @@ class Link {
   /// The next credit that has come, if any.
   std::optional<Word> take_credit();
 
-  /// Takes up to 16 completions; throws if one is a failure. `what`: for the message.
+  /// Takes up to 16 completions; throws if one is a failure, or of none of the queue pairs: the upper half of each id
+  /// is one's index. `what`: for the message.
   int poll(ibv_cq* cq, std::span<ibv_wc> completions, const char* what) const;
   bool has_events() const { return events_ != nullptr; }
   /// With --events: called after fruitless polls; the second call in a row sleeps until something comes. Else nothing.
