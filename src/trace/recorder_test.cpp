@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
@@ -230,6 +231,42 @@ TEST_F(RecorderTest, queue_pairs_are_found_again_and_places_of_destroyed_ones_ar
   }
   EXPECT_NE(add(0x9001), nullptr);
   EXPECT_EQ(recorder->find(0x9001)->send_queue, 77U);
+}
+
+TEST_F(RecorderTest, the_place_of_a_destroyed_queue_pair_is_taken_by_one_thread_alone) {
+  constexpr uint32_t kThreads = 4;
+  constexpr uint32_t kEach = 200;
+  const auto recorder = open();
+  const auto add = [&](uint32_t qpn) {
+    QueuePairEntry made{};
+    made.qpn.store(qpn);
+    return recorder->add_queue_pair(made);
+  };
+  for (uint32_t qpn = 1; qpn <= kQueuePairs; ++qpn) {
+    if (QueuePairEntry* const one = add(qpn)) {
+      one->is_gone = 1;
+    }
+  }
+  std::vector<QueuePairEntry*> taken(size_t{kThreads} * kEach);
+  std::atomic<uint32_t> ready{0};
+  {
+    std::vector<std::jthread> threads;
+    for (uint32_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        ++ready;
+        while (ready != kThreads) {
+          std::this_thread::yield();
+        }
+        for (uint32_t i = 0; i < kEach; ++i) {  // numbers side by side: of the same places
+          taken[size_t{t} * kEach + i] = add(0x10000 + i * kThreads + t);
+        }
+      });
+    }
+  }
+  std::erase(taken, nullptr);
+  EXPECT_GT(taken.size(), kQueuePairs / 2);
+  std::ranges::sort(taken);
+  EXPECT_EQ(std::ranges::adjacent_find(taken), taken.end()) << "two queue pairs have the same place";
 }
 
 TEST_F(RecorderTest, the_last_events_of_a_queue_pair_are_told_in_words) {
