@@ -204,6 +204,14 @@ TEST_F(RecorderTest, bad_bytes_are_left_out_and_end_nobody) {
   }
 }
 
+TEST_F(RecorderTest, words_hold_nothing_that_a_terminal_obeys) {
+  const auto recorder = open();
+  recorder->note_words(1, false,
+                       "a\x1b[2J\x7f \xc2\x9b"
+                       "2J\n\xc3\x9f \xc2\xa0.");
+  EXPECT_EQ(parse().words.at(0).text, "a?[2J? ??2J\n\xc3\x9f \xc2\xa0.") << "letters of UTF-8 stay";
+}
+
 TEST_F(RecorderTest, queue_pairs_are_found_again_and_places_of_destroyed_ones_are_used_anew) {
   const auto recorder = open();
   const auto add = [&](uint32_t qpn) {
