@@ -40,6 +40,17 @@ template <auto kPost, class Queue, class Wr>
   }
 }
 
+/// Of a post that has failed: where those end that were taken. `refused`: what the post has written to its bad_wr,
+/// which is handed on to the program's; null: nothing, as some profiles do it. Then none counts as taken, and the
+/// program's own pointer is neither read nor written: it may never have been set.
+template <class Wr>
+const Wr* end_of_taken(const Wr* wr, Wr* refused, Wr** bad) {
+  if (refused != nullptr && bad != nullptr) {
+    *bad = refused;
+  }
+  return refused != nullptr ? refused : wr;
+}
+
 template <auto kPost>
 [[gnu::always_inline]] inline int recorded_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   trace::Recorder* const to = trace::recorder();
@@ -48,12 +59,13 @@ template <auto kPost>
   }
   const uint64_t place = bad == nullptr ? batch_place() : RINGBOLT_RECORDED_PLACE(to);
   const uint64_t at = to->time();
-  const int error = post_at<kPost>(qp, wr, bad, at);
+  ibv_send_wr* refused = nullptr;
+  const int error = post_at<kPost>(qp, wr, bad == nullptr ? nullptr : &refused, at);
   if (error == 0) [[likely]] {
     record_sends(*to, qp, wr, nullptr, at, place);
     return 0;
   }
-  const ibv_send_wr* const end = bad == nullptr ? wr : *bad;  // of extended posts all or none are taken
+  const ibv_send_wr* const end = end_of_taken(wr, refused, bad);  // of extended posts all or none are taken
   record_sends(*to, qp, wr, end, at, place);
   record_refused(*to, 0, qp->qp_num, end == nullptr ? 0 : end->wr_id, error, place);
   return error;
@@ -75,11 +87,12 @@ template <auto kPost, class Queue>
   }
   const uint64_t place = RINGBOLT_RECORDED_PLACE(to);
   const uint64_t at = to->time();
-  const int error = post_at<kPost>(queue, wr, bad, at);
-  record_receives(*to, kIsShared ? trace::Kind::post_shared : trace::Kind::post_receive, object, wr,
-                  error == 0 ? nullptr : *bad, at, place);
+  ibv_recv_wr* refused = nullptr;
+  const int error = post_at<kPost>(queue, wr, &refused, at);
+  const ibv_recv_wr* const end = error == 0 ? nullptr : end_of_taken(wr, refused, bad);
+  record_receives(*to, kIsShared ? trace::Kind::post_shared : trace::Kind::post_receive, object, wr, end, at, place);
   if (error != 0) [[unlikely]] {
-    record_refused(*to, kIsShared ? 2 : 1, object, *bad == nullptr ? 0 : (*bad)->wr_id, error, place);
+    record_refused(*to, kIsShared ? 2 : 1, object, end == nullptr ? 0 : end->wr_id, error, place);
   }
   return error;
 }

@@ -212,7 +212,7 @@ Status Group::State::run(Asked asked, const CallOptions& call, const ShortKey& k
   }
   plan_ahead(asked);
   // It holds the mesh, too: another thread may have the group's ranks meet anew while this one waits.
-  std::shared_ptr<Communicator> within = communicator;
+  const std::shared_ptr<Communicator> within = communicator;
   mesh::Mesh* const joined = &groups->mesh();
   Status status;
   engine::Engine* engine = nullptr;
@@ -242,7 +242,7 @@ Status Group::State::run(Asked asked, const CallOptions& call, const ShortKey& k
   if (!status.is_ok()) [[unlikely]] {
     status = joined->explained(std::move(status));
   }
-  within.reset();
+  // While `within` still holds the mesh: the engine's end waits for own(), and may be on this thread.
   if (!slot.empty()) {
     engine->own(slot);
   }

@@ -25,6 +25,9 @@ Endpoint::Endpoint(rdma_cm_id* id, Settings& settings) : id_(id), staging_bytes_
   }
   // Both queues complete to one completion queue.
   const auto deepest = std::min(static_cast<uint32_t>(limits.max_qp_wr), static_cast<uint32_t>(limits.max_cqe) / 2);
+  if (deepest <= kSpareReceives) {  // nothing would be left to receive data with
+    throw base::Error(ENOMEM, "ibv_create_qp", kName);
+  }
   settings.send_depth = std::min(settings.send_depth, deepest);
   settings.receive_depth = std::min(settings.receive_depth, deepest - kSpareReceives);
   channel_.reset(ibv_create_comp_channel(id->verbs));

@@ -105,6 +105,23 @@ RaceTable::~RaceTable() {
   }
 }
 
+/// Under the mutex, of a full table. Processes are asked for by a system call: once for entries of one that lie side by
+/// side, as mostly.
+std::optional<uint32_t> RaceTable::sweep(int32_t own_pid) {
+  std::optional<uint32_t> free;
+  int32_t living = own_pid;
+  for (uint32_t i = 0; i < kPlaces; ++i) {
+    Entry& one = page_->places[i].entry;
+    if (one.pid == living || is_alive(one.pid)) {
+      living = one.pid;
+    } else {
+      one.peer = 0;
+      free = free ? free : i;
+    }
+  }
+  return free;
+}
+
 std::optional<uint32_t> RaceTable::enter(const Entry& entry, std::optional<Entry>& other) {
   if (page_ == nullptr || entry.length == 0) {
     return std::nullopt;
@@ -134,6 +151,9 @@ std::optional<uint32_t> RaceTable::enter(const Entry& entry, std::optional<Entry
   if (!free && used < kPlaces) {
     free = used;
     page_->used = used + 1;
+  }
+  if (!free) {
+    free = sweep(entry.pid);
   }
   if (free) {
     page_->places[*free] = {entry, {}};

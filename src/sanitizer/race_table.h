@@ -15,8 +15,8 @@ constexpr bool are_compatible(Access one, Access other) { return one != Access::
 
 /// The requests under way of all processes that are sanitized and share a runtime folder, in memory that they share: a
 /// file there, with a mutex that outlives who dies with it. Not thread-safe within a process.
-/// Owns a mapping; the file stays. Entries of a process that dies stay until one overlaps them. What the file holds
-/// other processes have written: places and numbers are bounded before they are used.
+/// Owns a mapping; the file stays. Entries of a process that dies stay until one overlaps them, or the table is full.
+/// What the file holds other processes have written: places and numbers are bounded before they are used.
 class RaceTable {
  public:
   struct Entry {
@@ -46,6 +46,8 @@ class RaceTable {
 
  private:
   struct Page;
+  /// Frees the places of processes that are gone: the first of them, if any.
+  std::optional<uint32_t> sweep(int32_t own_pid);
   Page* page_ = nullptr;
 };
 

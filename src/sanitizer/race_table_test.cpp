@@ -84,6 +84,22 @@ TEST_F(Races, the_dead_race_with_nobody_and_a_full_table_takes_no_more) {
   EXPECT_FALSE(table.leave(RaceTable::kPlaces));
 }
 
+TEST_F(Races, a_full_table_gives_the_places_of_the_dead_to_others) {
+  RaceTable table(path_);
+  constexpr int32_t kNobody = INT32_MAX - 1;
+  for (uint32_t i = 0; i < RaceTable::kPlaces; ++i) {  // each apart from what comes later: nothing overlaps it
+    ASSERT_FALSE(met_by(table, entry(Access::read, 1000, i % 2 == 0 ? mine_ : kNobody)));
+    ASSERT_TRUE(place_);
+  }
+  for (uint32_t i = 0; i < RaceTable::kPlaces / 2; ++i) {
+    EXPECT_FALSE(met_by(table, entry(Access::write, 5000, mine_)));
+    ASSERT_TRUE(place_) << i;
+    EXPECT_EQ(*place_ % 2, 1U) << "those of the living stay";
+  }
+  met_by(table, entry(Access::write, 5000, mine_));
+  EXPECT_FALSE(place_);
+}
+
 TEST_F(Races, without_a_file_there_is_nothing) {
   RaceTable table("/no/such/folder/races");
   EXPECT_FALSE(met_by(table, entry(Access::write, 1000, mine_)));

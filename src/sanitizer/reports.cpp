@@ -189,11 +189,11 @@ void Reports::summarize() noexcept try {
 } catch (...) {
 }
 
-void Reports::forget() {
-  const base::LockGuard guard(mutex_);
+void Reports::in_child() {
   told_.clear();
   counts_ = {};
   repeats_ = 0;
+  mutex_.unlock();  // before_fork() has taken it, in the thread that is the child's only one
 }
 
 void Reports::say(const std::string& text) const {

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "base/json_reader.h"
 
@@ -65,10 +67,29 @@ TEST_F(ReportsTest, the_same_rule_at_the_same_places_is_told_once) {
       log.find("3 findings in process " + std::to_string(::getpid()) + ": buffers 2, races 1; 4 more of the same"),
       std::string::npos)
       << log;
-  reports.forget();  // in a child: the parent's findings are the parent's
+  reports.before_fork();
+  reports.in_child();  // the parent's findings are the parent's
   EXPECT_EQ(reports.count(), 0U);
   reports.report(finding("one", 0x1000));
   EXPECT_EQ(reports.count(), 1U);
+}
+
+TEST_F(ReportsTest, no_thread_is_in_the_middle_of_telling_at_a_fork) {
+  for (uintptr_t round = 1; round <= 50; ++round) {
+    Reports reports;
+    std::atomic<bool> tells{false};
+    reports.before_fork();
+    std::thread telling([&] {
+      tells = true;
+      reports.report(finding("one", round));
+    });
+    while (!tells) {
+      std::this_thread::yield();
+    }
+    reports.in_child();
+    telling.join();
+    EXPECT_EQ(reports.count(), 1U) << "told before the fork was over, and forgotten";
+  }
 }
 
 TEST_F(ReportsTest, each_line_of_json_is_one_whatever_the_words_hold) {

@@ -87,7 +87,9 @@ int Shadow::post_receives(Object* c, Post post, QueuePair* qp, SharedQueue* srq,
     }
     ibv_recv_wr* refused = list.first();
     if (const int error = post(c, list.first(), &refused)) {
-      *bad = list.original(list.place_of(refused));
+      if (bad != nullptr) {
+        *bad = list.original(list.place_of(refused));
+      }
       drop_from(numbers, list.place_of(refused));
       return error;
     }

@@ -118,8 +118,14 @@ class Shadow {
 
   // Around fork: the child begins with nothing.
   /// So the child finds the parts whole, whatever other threads were about.
-  void before_fork() RINGBOLT_ACQUIRE(mutex_) { mutex_.lock(); }
-  void in_parent() RINGBOLT_RELEASE(mutex_) { mutex_.unlock(); }
+  void before_fork() RINGBOLT_ACQUIRE(mutex_) {
+    mutex_.lock();
+    reports_.before_fork();  // nobody tells under mutex_, so the order is always this
+  }
+  void in_parent() RINGBOLT_RELEASE(mutex_) {
+    reports_.in_parent();
+    mutex_.unlock();
+  }
   void in_child() RINGBOLT_RELEASE(mutex_);
 
  private:

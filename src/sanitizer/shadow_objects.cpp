@@ -19,9 +19,9 @@ void Shadow::in_child() {
   remote_.forget();
   looked_up_.clear();
   owned_.forget();
+  reports_.in_child();
   // before_fork() has taken it, in the thread that is the child's only one.
   mutex_.unlock();
-  reports_.forget();
 }
 
 QueuePair* Shadow::find(const ibv_qp* qp) {

@@ -375,6 +375,17 @@ TEST_F(ShadowTest, requests_without_sound_memory_are_the_devices_to_judge) {
   EXPECT_EQ(rules(), Rules{});
 }
 
+TEST_F(ShadowTest, receives_that_are_refused_need_no_bad_wr) {
+  start();
+  ibv_sge one = piece(0, 64);
+  ibv_recv_wr wr{};
+  wr.sg_list = &one;
+  wr.num_sge = 1;
+  device.room = 0;
+  EXPECT_EQ(shadow->post_receive(&qp, &wr, nullptr, here()), ENOMEM);
+  device.room = SIZE_MAX;
+}
+
 TEST_F(ShadowTest, a_child_after_fork_knows_nothing_of_its_parents_requests) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "skip: what is left to the parent counts as a leak";

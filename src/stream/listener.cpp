@@ -15,6 +15,7 @@ namespace {
 // Below a second, as timespec(3type) wants of its nanoseconds. Another thread may have taken the event: the
 // descriptor tells all, and one gets it.
 constexpr uint64_t kLongestWaitNs = 500'000'000;  // without a look
+constexpr int kMostTurnedAway = 64;  // events of one call that brought no stream, before it looks at its deadline
 
 void wait_readable(int fd, uint64_t until_ns) {
   const uint64_t now_ns = base::now_ns();
@@ -86,8 +87,10 @@ verbs::CmEvent Listener::next() {
 }
 
 base::Result<std::unique_ptr<Stream>> Listener::accept(const Deadline& deadline) {
-  while (true) {
-    if (auto event = next()) {
+  for (int turned_away = 0;; ++turned_away) {
+    // Requests that are rejected may come without end. Those that are left keep the descriptor readable.
+    const bool is_late = turned_away >= kMostTurnedAway && deadline.is_over(base::now_ns());
+    if (auto event = is_late ? verbs::CmEvent() : next()) {
       const bool is_request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
       Request request(is_request ? event->id : nullptr, verbs::CloseCm(service_->manager()));
       event.reset();  // neither moving nor destroying an identifier goes on before its events are acknowledged

@@ -77,6 +77,36 @@ TEST(Listener, port_at_which_nobody_listens_refuses) {
   EXPECT_THAT(client->words(), HasSubstr("nobody through rdma_lo: refused"));
 }
 
+/// Each call begins while the connection of an attempt is there, and may see it go, as another target is tried.
+TEST(Listener, calls_survive_an_attempt_that_fails_meanwhile_with_more_targets_left) {
+  World world;
+  const uint16_t port = world.listener->port();
+  world.listener.reset();
+  const std::vector<Address> nowhere(16, addresses_of("127.0.0.1", port).front());
+  std::vector<std::byte> memory(4096);
+  using Call = void (*)(Stream&, std::span<std::byte>);
+  constexpr Call kCalls[] = {
+      [](Stream& one, std::span<std::byte> /*unused*/) { EXPECT_NE(one.close(soon()), ETIMEDOUT); },
+      [](Stream& one, std::span<std::byte> /*unused*/) { EXPECT_NE(one.await_sent(soon()), ETIMEDOUT); },
+      [](Stream& one, std::span<std::byte> of) { EXPECT_FALSE(one.write_registered(of, soon())); },
+      [](Stream& one, std::span<std::byte> of) {
+        while (one.reason() == CloseReason::none) {
+          static_cast<void>(one.await(kConnected, Deadline::now()));
+          static_cast<void>(one.is_drained());
+          static_cast<void>(one.unregister_memory(of.data()));
+        }
+      },
+  };
+  for (const Call call : kCalls) {
+    const auto client = Stream::connect(world.service, nowhere, "nobody", {.connect_timeout_ms = 10'000});
+    while (client->device().empty() && client->reason() == CloseReason::none) {
+      static_cast<void>(client->await(kConnected, Deadline::now()));
+    }
+    static_cast<void>(client->register_memory(memory));
+    call(*client, memory);
+  }
+}
+
 TEST(Listener, all_addresses_means_both_families) {
   World world;
   Listener both(world.service, "", 0, {});

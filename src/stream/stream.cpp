@@ -207,8 +207,8 @@ bool Stream::is_drained() {
   if (!connection_) {
     return true;
   }
-  look();
-  const bool is_done = is_over() || connection_->is_drained();
+  look();  // which may have given up a failed attempt, and the connection with it
+  const bool is_done = is_over() || !connection_ || connection_->is_drained();
   note_end();
   settle();
   return is_done;
@@ -236,6 +236,9 @@ int Stream::unregister_memory(const std::byte* begin) {
     return EINVAL;
   }
   look();
+  if (!connection_) {  // a failed attempt's: its registrations went with it
+    return EINVAL;
+  }
   // Of any registration: which one a write was from is not kept.
   if (!is_over() && !connection_->is_sent()) {
     return EBUSY;
@@ -252,21 +255,27 @@ base::Result<size_t> Stream::write_registered(std::span<const std::byte> data, c
   if (is_over()) {
     return base::fail(end_.error());
   }
-  const auto key = connection_ ? connection_->endpoint().key_of(data) : std::nullopt;
-  if (!key) {
-    return base::fail(EINVAL);
-  }
   size_t done = 0;
   int error = 0;
+  bool is_registered = true;
   while (done < data.size() && error == 0) {
+    // Asked each time: the wait may have ended an attempt, and with its connection the registration.
+    const auto key = connection_ ? connection_->endpoint().key_of(data) : std::nullopt;
+    is_registered = key.has_value();
+    if (!is_registered) {
+      error = EINVAL;
+      break;
+    }
     done += connection_->write_registered(data.subspan(done), *key);
     note_end();
     if (done < data.size()) {
-      error = wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) { return is_over() || connection_->can_write(); });
+      error = wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) {
+        return is_over() || !connection_ || connection_->can_write();
+      });
       error = error == 0 && is_over() ? end_.error() : error;
     }
   }
-  asks_for_room_ = done < data.size() && !is_over();
+  asks_for_room_ = done < data.size() && is_registered && !is_over();
   settle();
   return done > 0 || error == 0 ? base::Result<size_t>(done) : base::fail(error);
 }
@@ -276,9 +285,11 @@ int Stream::await_sent(const Deadline& deadline) {
   if (!connection_) {
     return 0;
   }
-  const int error = wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) { return is_over() || connection_->is_sent(); });
+  // Without a connection, which a failed attempt takes with it, nothing was written.
+  const auto is_sent = [this]() RINGBOLT_REQUIRES(mutex_) { return !connection_ || connection_->is_sent(); };
+  const int error = wait(deadline, [&]() RINGBOLT_REQUIRES(mutex_) { return is_over() || is_sent(); });
   settle();
-  return error != 0 || connection_->is_sent() ? error : end_.error();
+  return error != 0 || is_sent() ? error : end_.error();
 }
 
 int Stream::fd() {
@@ -320,7 +331,7 @@ base::Result<uint32_t> Stream::await(uint32_t events, const Deadline& deadline) 
 int Stream::close(const Deadline& deadline) {
   const base::LockGuard lock(mutex_);
   int error = is_over() || !connection_ ? 0 : wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) {
-    return is_over() || connection_->is_drained();
+    return is_over() || !connection_ || connection_->is_drained();
   });
   note_end();  // a fence that the device did not take
   if (error == 0 && is_over() && (!end_.is_ordinary() || bytes_unconfirmed() > 0)) {

@@ -96,7 +96,8 @@ struct Moment {
 /// Written by the threads that use the queue pair, read by anybody: what is not atomic may be seen torn, and nothing
 /// but words for people depends on it.
 struct alignas(64) QueuePairEntry {
-  // Taken by compare-and-swap; the rest follows, so a reader may see a new number beside old values for a moment.
+  // Taken by compare-and-swap, of a destroyed queue pair by its `is_gone`; the rest follows, so a reader may see a new
+  // number beside old values for a moment.
   std::atomic<uint32_t> qpn;       ///< 0: a free place
   std::atomic<uint32_t> messages;  ///< posted since it was reset that take a receive at the peer
   std::atomic<uint32_t> arrivals;  ///< polled of those of the peer

@@ -135,14 +135,25 @@ QueuePairEntry* Recorder::find(uint32_t qpn) noexcept {
 
 QueuePairEntry* Recorder::add_queue_pair(const QueuePairEntry& made) noexcept {
   const uint32_t qpn = made.qpn.load(std::memory_order_relaxed);
+  // Of a destroyed queue pair; whoever puts the mark back to 0 has the place.
+  const auto has_claimed = [](QueuePairEntry& one) {
+    const std::atomic_ref mark(one.is_gone);
+    return mark.load(std::memory_order_relaxed) != 0 && mark.exchange(0, std::memory_order_acquire) != 0;
+  };
   QueuePairEntry* target = find(qpn);
+  if (target != nullptr && std::atomic_ref(target->is_gone).load(std::memory_order_relaxed) != 0 &&
+      !has_claimed(*target)) {
+    target = nullptr;  // one of another number was quicker
+  }
   for (const bool takes_gone : {false, true}) {
     for (size_t i = 0; i < kProbes && target == nullptr; ++i) {
       QueuePairEntry& one = tables_->queue_pairs[(place_of(qpn) + i) % kQueuePairs];
-      uint32_t before = one.qpn.load(std::memory_order_relaxed);
-      if ((before == 0 || (takes_gone && std::atomic_ref(one.is_gone).load(std::memory_order_relaxed) != 0)) &&
-          // Whoever wins has the place; the other one looks on.
-          one.qpn.compare_exchange_strong(before, qpn)) {
+      uint32_t before = 0;
+      // Whoever wins has the place; the other one looks on.
+      if (takes_gone && has_claimed(one)) {
+        one.qpn.store(qpn, std::memory_order_relaxed);
+        target = &one;
+      } else if (one.qpn.load(std::memory_order_relaxed) == 0 && one.qpn.compare_exchange_strong(before, qpn)) {
         target = &one;
       }
     }

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -174,6 +177,18 @@ TEST_F(RecorderTest, bad_bytes_are_left_out_and_end_nobody) {
   EXPECT_THROW((void)parse(""), base::Error);
   EXPECT_THROW((void)parse(std::string(good.size(), 'z')), base::Error);
   EXPECT_NO_THROW((void)parse(good.substr(0, kHeadBytes + 5000)));
+  const auto with_head = [&](uint64_t ring_records, uint64_t records) {
+    std::string lying = good;
+    std::memcpy(lying.data() + offsetof(FileHead, ring_records), &ring_records, sizeof ring_records);
+    std::memcpy(lying.data() + offsetof(FileHead, records), &records, sizeof records);
+    return parse(lying);
+  };
+  for (const uint64_t records : {uint64_t{1} << 63U, ~uint64_t{0}}) {  // would be read to the end of time
+    EXPECT_LE(with_head(uint64_t{1} << 63U, records).events.size(), 1001U);
+    EXPECT_LE(with_head(1, records).events.size(), 1U);
+    EXPECT_EQ(with_head((uint64_t{1} << 63U) + 1, records).events.size(), 0U) << "no ring";
+  }
+  EXPECT_EQ(with_head(uint64_t{1} << 63U, 1001).events.size(), 1001U) << "of a file that was cut off";
   std::minstd_rand random(1);
   for (int round = 0; round < 60; ++round) {
     std::string bad = good;
@@ -187,6 +202,14 @@ TEST_F(RecorderTest, bad_bytes_are_left_out_and_end_nobody) {
       EXPECT_LT(static_cast<uint8_t>(one.kind), kKinds);
     }
   }
+}
+
+TEST_F(RecorderTest, words_hold_nothing_that_a_terminal_obeys) {
+  const auto recorder = open();
+  recorder->note_words(1, false,
+                       "a\x1b[2J\x7f \xc2\x9b"
+                       "2J\n\xc3\x9f \xc2\xa0.");
+  EXPECT_EQ(parse().words.at(0).text, "a?[2J? ??2J\n\xc3\x9f \xc2\xa0.") << "letters of UTF-8 stay";
 }
 
 TEST_F(RecorderTest, queue_pairs_are_found_again_and_places_of_destroyed_ones_are_used_anew) {
@@ -216,6 +239,42 @@ TEST_F(RecorderTest, queue_pairs_are_found_again_and_places_of_destroyed_ones_ar
   }
   EXPECT_NE(add(0x9001), nullptr);
   EXPECT_EQ(recorder->find(0x9001)->send_queue, 77U);
+}
+
+TEST_F(RecorderTest, the_place_of_a_destroyed_queue_pair_is_taken_by_one_thread_alone) {
+  constexpr uint32_t kThreads = 4;
+  constexpr uint32_t kEach = 200;
+  const auto recorder = open();
+  const auto add = [&](uint32_t qpn) {
+    QueuePairEntry made{};
+    made.qpn.store(qpn);
+    return recorder->add_queue_pair(made);
+  };
+  for (uint32_t qpn = 1; qpn <= kQueuePairs; ++qpn) {
+    if (QueuePairEntry* const one = add(qpn)) {
+      one->is_gone = 1;
+    }
+  }
+  std::vector<QueuePairEntry*> taken(size_t{kThreads} * kEach);
+  std::atomic<uint32_t> ready{0};
+  {
+    std::vector<std::jthread> threads;
+    for (uint32_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        ++ready;
+        while (ready != kThreads) {
+          std::this_thread::yield();
+        }
+        for (uint32_t i = 0; i < kEach; ++i) {  // numbers side by side: of the same places
+          taken[size_t{t} * kEach + i] = add(0x10000 + i * kThreads + t);
+        }
+      });
+    }
+  }
+  std::erase(taken, nullptr);
+  EXPECT_GT(taken.size(), kQueuePairs / 2);
+  std::ranges::sort(taken);
+  EXPECT_EQ(std::ranges::adjacent_find(taken), taken.end()) << "two queue pairs have the same place";
 }
 
 TEST_F(RecorderTest, the_last_events_of_a_queue_pair_are_told_in_words) {

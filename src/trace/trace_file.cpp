@@ -21,9 +21,16 @@ constexpr uint8_t kMostTypes = 16;
 template <size_t kSize>
 std::string text_of(const std::array<char, kSize>& text) {
   std::string all(text.data(), ::strnlen(text.data(), kSize));
-  // From a file that anybody may have made: nothing that a terminal obeys.
+  // From a file that anybody may have made: nothing that a terminal obeys, which are the control characters of ASCII,
+  // and those of ISO 6429 that UTF-8 spells 0xc2 0x80 to 0xc2 0x9f.
   std::ranges::replace_if(
-      all, [](char one) { return static_cast<unsigned char>(one) < ' ' && one != '\n'; }, '?');
+      all, [](char one) { return (static_cast<unsigned char>(one) < ' ' && one != '\n') || one == '\x7f'; }, '?');
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (all[i - 1] == '\xc2' && static_cast<unsigned char>(all[i]) >= 0x80 &&
+        static_cast<unsigned char>(all[i]) < 0xa0) {
+      all[i - 1] = all[i] = '?';
+    }
+  }
   return all;
 }
 
@@ -70,6 +77,20 @@ void read_tables(std::span<const std::byte> bytes, TraceFile& file) {
   std::ranges::stable_sort(file.words, {}, &Words::ticks);
 }
 
+/// The newest of the ring that are there, up to number `end`: where the file was cut off, or its head lies, there are
+/// fewer than `ring_records`, a power of two. Takes as many steps as `ring` has records, whatever the head says.
+void read_ring(std::span<const std::byte> ring, uint64_t ring_records, uint64_t end, std::vector<Record>& events) {
+  const uint64_t room = ring.size() / sizeof(Record);
+  for (uint64_t i = end - std::min(end, ring_records); i < end;) {
+    const uint64_t at = i & (ring_records - 1);
+    if (at < room) {
+      read_record(ring.data() + at * sizeof(Record), i++, events);
+    } else {
+      i += std::min(ring_records - at, end - i);  // to where the ring comes round: once, of so few
+    }
+  }
+}
+
 }  // namespace
 
 void read_record(const std::byte* at, uint64_t index, std::vector<Record>& events) {
@@ -105,11 +126,8 @@ TraceFile parse_trace(std::span<const std::byte> bytes, const std::string& path)
   }
   read_tables(bytes, file);
   const uint64_t end = head.records.load(std::memory_order_relaxed);
-  const bool is_ring = std::has_single_bit(head.ring_records);
-  for (uint64_t i = is_ring ? end - std::min(end, head.ring_records) : end; i < end; ++i) {
-    if (const uint64_t at = i & (head.ring_records - 1); at < room) {  // else the file was cut off
-      read_record(bytes.data() + kHeadBytes + at * sizeof(Record), i, file.events);
-    }
+  if (std::has_single_bit(head.ring_records)) {
+    read_ring(bytes.subspan(kHeadBytes, room * sizeof(Record)), head.ring_records, end, file.events);
   }
   file.overwritten = end - std::min(end, head.ring_records);
   std::ranges::stable_sort(file.events, {}, &Record::ticks);

@@ -26,11 +26,11 @@ std::string event_details(const Record& record);
 std::string words_of(const Record& record);
 
 // What an asynchronous event is of, as ibv_event_type numbers them; the others are of queue pairs.
-// IBV_EVENT_CQ_ERR; IBV_EVENT_SRQ_ERR and SRQ_LIMIT_REACHED; IBV_EVENT_DEVICE_FATAL to SM_CHANGE, and
-// CLIENT_REREGISTER on.
+// IBV_EVENT_CQ_ERR; IBV_EVENT_SRQ_ERR and SRQ_LIMIT_REACHED; IBV_EVENT_DEVICE_FATAL to SM_CHANGE,
+// CLIENT_REREGISTER and GID_CHANGE. IBV_EVENT_WQ_FATAL, of a work queue, is of none that we know.
 constexpr bool is_of_queue(uint8_t event) { return event == 0; }
 constexpr bool is_of_shared(uint8_t event) { return event == 14 || event == 15; }
-constexpr bool is_of_port(uint8_t event) { return (event >= 8 && event <= 13) || event >= 17; }
+constexpr bool is_of_port(uint8_t event) { return (event >= 8 && event <= 13) || event == 17 || event == 18; }
 
 /// Whether the record is of that queue pair: its own, or of a completion queue or shared receive queue that `entry`
 /// (QueuePairEntry or QueuePair; null: not known) has.

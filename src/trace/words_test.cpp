@@ -76,6 +76,8 @@ TEST(TraceWords, a_queue_pair_is_concerned_by_what_it_uses) {
   EXPECT_TRUE(is_of(Kind::fault, 0x8001, kFaultOfPeers));
   EXPECT_FALSE(is_of(Kind::fault, 0x8001, kFaultOfOwn));
   EXPECT_TRUE(is_of(Kind::async_event, 0, IBV_EVENT_PORT_ERR));
+  EXPECT_TRUE(is_of(Kind::async_event, 0, IBV_EVENT_GID_CHANGE));
+  EXPECT_FALSE(is_of(Kind::async_event, 0, IBV_EVENT_WQ_FATAL));
   EXPECT_TRUE(is_of(Kind::async_event, 5, IBV_EVENT_CQ_ERR));
   EXPECT_TRUE(is_of(Kind::async_event, 7, IBV_EVENT_SRQ_LIMIT_REACHED));
   EXPECT_FALSE(is_of(Kind::async_event, 0, IBV_EVENT_QP_FATAL));

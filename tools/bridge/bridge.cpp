@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdio>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +22,7 @@
 #include "base/say.h"
 #include "base/unique_fd.h"
 #include "bridge/pair.h"
+#include "bridge/remarks.h"
 #include "bridge/sockets.h"
 #include "commands.h"
 #include "failure.h"
@@ -133,7 +133,6 @@ namespace bridge {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr uint64_t kRemarkNs = 1'000'000'000;  // of one kind
 constexpr uint64_t kBuryNs = 2'000'000;        // of one round: who waits for an event waits no longer
 constexpr uint64_t kEndingNs = 3'000'000'000;  // for what is under way when the time to drain is over
 
@@ -199,27 +198,6 @@ void raise_descriptor_limit() {
   }
 }
 
-/// Says things on standard error, each kind at most once a second: a peer must not fill a disk.
-/// On the loop's thread. A kind is a text: one that has numbers of its own counts as another each time.
-class Remarks {
- public:
-  void say(const std::string& text) {
-    constexpr size_t kMostKinds = 64;
-    const uint64_t now_ns = base::now_ns();
-    if (said_.size() >= kMostKinds) {
-      said_.clear();
-    }
-    uint64_t& last = said_[text];
-    if (last == 0 || now_ns - last >= kRemarkNs) {
-      last = now_ns;
-      base::say(fmt::format("ringbolt bridge: {}\n", text));
-    }
-  }
-
- private:
-  std::map<std::string, uint64_t> said_;
-};
-
 /// All of it, from the first connection to the last.
 /// Everything but the page runs on the thread that calls run(). Not thread-safe.
 class Bridge : private Listening {
@@ -236,7 +214,11 @@ class Bridge : private Listening {
     around_.stream.connect_timeout_ms = static_cast<uint32_t>(options.connect_timeout_ms);
     limits_.max_connections = options.max_connections;
     limits_.allowed = options.allowed;
-    limits_.say = [this](const std::string& text) { remarks_.say(text); };
+    limits_.say = [this](const std::string& kind, const std::string& text) {
+      if (remarks_.may_say(kind, base::now_ns())) {
+        base::say(fmt::format("ringbolt bridge: {}\n", text));
+      }
+    };
     if (!options.stats.empty()) {
       page_.emplace(options.stats, [this] { calls_.call(); });
     }
@@ -244,14 +226,16 @@ class Bridge : private Listening {
     service.verbs = options.verbs;
     service.memory_budget_bytes = options.memory_bytes;
     around_.service = std::make_shared<stream::Service>(service);
-    for (const auto& pair : pairs_) {
-      pair->start(around_, limits_);
+    try {
+      for (const auto& pair : pairs_) {
+        pair->start(around_, limits_);
+      }
+    } catch (...) {
+      end();
+      throw;
     }
   }
-  ~Bridge() override {
-    page_.reset();  // it asks the rest
-    pairs_.clear();
-  }
+  ~Bridge() override { end(); }
 
   int run() {
     for (const auto& pair : pairs_) {
@@ -270,6 +254,12 @@ class Bridge : private Listening {
   }
 
  private:
+  /// Pairs that have started go before the loop that watches for them, which is made after them.
+  void end() {
+    page_.reset();  // it asks the rest
+    pairs_.clear();
+  }
+
   void on_signal(int signal) {
     if (is_draining_) {
       last_signal_ = signal;

@@ -212,7 +212,13 @@ void Pair::admit(std::unique_ptr<stream::Stream> stream, base::UniqueFd socket) 
 
 void Pair::refuse(const std::string& reason, const std::string& problem) {
   ++past_.closed[reason];
-  limits_->say(fmt::format("{} -> {}: {}: {}", listen_text(), connect_text(), reason, problem));
+  say(reason, fmt::format("{}: {}", reason, problem));
+}
+
+/// Of one kind is what has the same reason: the text may name a port of the peer's, another one each time.
+void Pair::say(const std::string& reason, const std::string& text) {
+  const std::string pair = fmt::format("{} -> {}: ", listen_text(), connect_text());
+  limits_->say(pair + reason, pair + text);
 }
 
 void Pair::pause(uint64_t until_ns) {
@@ -225,7 +231,7 @@ void Pair::on_ended(Connection& connection, const std::string& reason, const std
   ++past_.closed[reason];
   --limits_->open;
   if (!problem.empty()) {
-    limits_->say(fmt::format("{} -> {}: {}", listen_text(), connect_text(), problem));
+    say(reason, problem);
   }
   const auto found = connections_.find(&connection);
   ended_.push_back(std::move(found->second));

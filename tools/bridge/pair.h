@@ -41,7 +41,8 @@ struct Limits {
   uint64_t max_connections = 0;
   std::vector<std::string> allowed;  ///< who may connect; empty: everybody who can
   uint64_t open = 0;                 ///< connections of all pairs now
-  std::function<void(const std::string&)> say;
+  /// Says `text` on standard error, unless it has just said something of that `kind` (Remarks).
+  std::function<void(const std::string& kind, const std::string& text)> say;
 };
 
 /// One place where a bridge listens, the place that it joins to it, and the connections between them. Not thread-safe.
@@ -76,6 +77,7 @@ class Pair : public Listening, public ConnectionOwner {
   bool accept_stream();
   void admit(std::unique_ptr<stream::Stream> stream, base::UniqueFd socket);
   void refuse(const std::string& reason, const std::string& problem);
+  void say(const std::string& reason, const std::string& text);
   void pause(uint64_t until_ns);
   void count_turned_away(Tally& tally) const;
 

@@ -211,7 +211,8 @@ std::string Peer::await(std::string_view kind, std::string_view what) {
     if (left == 0) {
       give_up(what, base::now_ns() - since);
     }
-    wait_readable(fd(), static_cast<int>(left / 1'000'000 + 1));
+    constexpr uint64_t kMostMs = 3'600'000;  // of one wait: as an int it would be negative beyond 24 days
+    wait_readable(fd(), static_cast<int>(std::min(left / 1'000'000 + 1, kMostMs)));
   }
 }
 

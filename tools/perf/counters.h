@@ -13,6 +13,10 @@ struct PortCounters {
   friend bool operator==(const PortCounters&, const PortCounters&) = default;
 };
 
+/// By how much it has counted on. Where it is below what it was it has been reset, or its device made anew, meanwhile:
+/// then what it has counted since.
+constexpr uint64_t counted_since(uint64_t before, uint64_t after) { return after < before ? after : after - before; }
+
 /// Reads `root`/sys/class/infiniband/`device`/ports/`port`/counters/port_xmit_data and port_rcv_data, which count words
 /// of 4 bytes. Empty if they are not there. Thread-safe.
 /// Two files that are read one after the other: under traffic the two counts are of slightly different moments.

@@ -35,5 +35,12 @@ TEST_F(Counters, that_are_missing_or_no_numbers_are_not_measured) {
   EXPECT_FALSE(read_port_counters(root_, "other", 1));
 }
 
+TEST(CountedSince, is_the_difference_or_all_since_a_reset) {
+  EXPECT_EQ(counted_since(40, 100), 60U);
+  EXPECT_EQ(counted_since(40, 40), 0U);
+  EXPECT_EQ(counted_since(40, 12), 12U);
+  EXPECT_EQ(counted_since(40, 0), 0U);
+}
+
 }  // namespace
 }  // namespace ringbolt::tools::perf

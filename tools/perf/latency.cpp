@@ -148,6 +148,9 @@ class MessageRound : Round {
     patience_.renew();
     repay();  // of a message that nothing was sent for
     const auto slot = static_cast<uint32_t>(completion[0].wr_id);
+    if (slot >= link_.depths().receive_slots) {
+      peer_.fail("a receive completed that was not posted (id {:#x})", completion[0].wr_id);
+    }
     const std::span<const std::byte> message = link_.receive_slot(0, slot);
     uint64_t number = expected_;
     if (link_.parameters().latency_check != Check::kNone) {

@@ -66,6 +66,7 @@ bool Link::has_notices() const { return !step_.is_latency && parameters_.operati
 void Link::lay_out() {
   using pair::Region;
   const size_t count = parameters_.queue_pairs;
+  notices_sent_.resize(count);
   const auto places = [&](uint32_t slots) { return depths_.has_one_place ? count : count * slots; };
   stride_ = Region::rounded_up(step_.size_bytes + header_bytes(), kLineBytes);
   receive_offset_ = Region::rounded_up(stride_ * places(depths_.send_slots), Region::kPageBytes);
@@ -217,8 +218,8 @@ void Link::post_word(const QueuePair& queue_pair, std::span<std::byte> slot, con
 }
 
 void Link::post_notice(uint32_t queue_pair, uint64_t count, uint64_t id) {
-  post_word(queue_pairs_[queue_pair], notice_slot(queue_pair, kNotices + notices_sent_++ % kNotices),
-            {queue_pair, count}, id);
+  const uint64_t slot = kNotices + notices_sent_[queue_pair]++ % kNotices;
+  post_word(queue_pairs_[queue_pair], notice_slot(queue_pair, slot), {queue_pair, count}, id);
 }
 
 bool Link::send_credit(uint32_t queue_pair, uint64_t count) {
@@ -246,6 +247,9 @@ std::optional<Link::Word> Link::take_credit() {
         --credits_under_way_;
         continue;
       }
+      if (one.wr_id >= kCreditReceives) {
+        peer_.fail("a receive of a credit completed that was not posted (id {:#x})", one.wr_id);
+      }
       const std::span<std::byte> slot = credit_slot(kCreditSends + one.wr_id);
       Word word;
       std::memcpy(&word, slot.data() + slot.size() - sizeof word, sizeof word);
@@ -270,6 +274,9 @@ int Link::poll(ibv_cq* cq, std::span<ibv_wc> completions, const char* what) cons
     const ibv_wc_status status = completions[static_cast<size_t>(i)].status;
     if (status != IBV_WC_SUCCESS) {
       peer_.fail("the completion of {} says: {}", what, device_.verbs().wc_status_str(status));
+    }
+    if (const uint64_t id = completions[static_cast<size_t>(i)].wr_id; id >> 32U >= queue_pairs_.size()) {
+      peer_.fail("a completion of {} has the id {:#x}, which no request had", what, id);
     }
   }
   return count;

@@ -88,7 +88,8 @@ class Link {
   /// The next credit that has come, if any.
   std::optional<Word> take_credit();
 
-  /// Takes up to 16 completions; throws if one is a failure. `what`: for the message.
+  /// Takes up to 16 completions; throws if one is a failure, or of none of the queue pairs: the upper half of each id
+  /// is one's index. `what`: for the message.
   int poll(ibv_cq* cq, std::span<ibv_wc> completions, const char* what) const;
   bool has_events() const { return events_ != nullptr; }
   /// With --events: called after fruitless polls; the second call in a row sleeps until something comes. Else nothing.
@@ -134,7 +135,8 @@ class Link {
   std::optional<QueuePair> credit_queue_pair_;
   uint32_t credits_under_way_ = 0;
   uint64_t credits_sent_ = 0;
-  uint64_t notices_sent_ = 0;
+  // Of each queue pair, as their slots: the last kNotices of one have slots of their own, whatever the others send.
+  std::vector<uint64_t> notices_sent_;
   std::vector<Word> credits_;  // come and not taken
   bool is_armed_ = false;
 };

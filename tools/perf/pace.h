@@ -83,7 +83,7 @@ class Patience {
     return true;
   }
 
-  /// How long nothing came, as of the last look at the clock.
+  /// How long nothing has come until now, from the first look at the clock on; 0: there was none since something came.
   uint64_t silent_ns() const { return since_ns_ == 0 ? 0 : base::now_ns() - since_ns_; }
 
  private:

@@ -184,8 +184,8 @@ EndFacts facts_of(const Device& device, const Request& request, const std::optio
   const std::optional<PortCounters> after = counters_of(device.name(), device.port(), request.library);
   if (before && after) {
     facts.has_counters = true;
-    facts.transmitted_bytes = after->transmitted_bytes - before->transmitted_bytes;
-    facts.received_bytes = after->received_bytes - before->received_bytes;
+    facts.transmitted_bytes = counted_since(before->transmitted_bytes, after->transmitted_bytes);
+    facts.received_bytes = counted_since(before->received_bytes, after->received_bytes);
   }
   return facts;
 }

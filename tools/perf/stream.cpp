@@ -192,6 +192,10 @@ class Receiver {
       const ibv_wc& one = completions[static_cast<size_t>(i)];
       const auto index = static_cast<uint32_t>(one.wr_id >> 32U);
       const auto slot = static_cast<uint32_t>(one.wr_id);
+      // What a driver returns is not trusted: the slot would be out of bounds.
+      if (slot >= (is_write_ ? Link::kNotices : link_.depths().receive_slots)) {
+        peer_.fail("a receive completed that was not posted (id {:#x})", one.wr_id);
+      }
       is_write_ ? take_notice(index, slot) : take_message(index, slot, one.byte_len);
     }
     if (count == 0) {
@@ -276,6 +280,11 @@ class Receiver {
     link_.post_notice_receive(index, slot);
     if (word.count > lane.next + window_ && link_.loses_nothing()) {
       peer_.fail("a notice tells of {} messages where {} were due at most", word.count, lane.next + window_);
+    }
+    // The sender has given up what is older than the window; and no damaged notice keeps this end here for long.
+    if (const uint64_t first = word.count - std::min<uint64_t>(word.count, window_); lane.next < first) {
+      receipt_.lost += first - lane.next;
+      lane.next = first;
     }
     for (; lane.next < word.count; ++lane.next) {
       const std::span<std::byte> message = link_.receive_slot(index, lane.next % window_);
