@@ -5,15 +5,15 @@
 namespace ringbolt::tools::bridge {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kSecondNs = 1'000'000'000;
 
 TEST(Remarks, of_one_kind_are_said_once_a_second) {
   Remarks remarks;
   EXPECT_TRUE(remarks.may_say("a -> b: not-allowed", 5));
   EXPECT_FALSE(remarks.may_say("a -> b: not-allowed", 6));
-  EXPECT_FALSE(remarks.may_say("a -> b: not-allowed", 4 + kSecond));
-  EXPECT_TRUE(remarks.may_say("a -> b: not-allowed", 5 + kSecond));
-  EXPECT_FALSE(remarks.may_say("a -> b: not-allowed", 6 + kSecond));
+  EXPECT_FALSE(remarks.may_say("a -> b: not-allowed", 4 + kSecondNs));
+  EXPECT_TRUE(remarks.may_say("a -> b: not-allowed", 5 + kSecondNs));
+  EXPECT_FALSE(remarks.may_say("a -> b: not-allowed", 6 + kSecondNs));
 }
 
 TEST(Remarks, of_another_kind_do_not_wait) {
