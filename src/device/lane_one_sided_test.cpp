@@ -267,13 +267,19 @@ TEST_P(LaneRefusalTest, behind_a_full_lane_both_ends_hear_of_it_once_there_is_ro
   for (uint64_t id = 0; id < link::kLaneSlots; ++id) {
     ASSERT_EQ(b_->receive(id, {to_.piece(0, 8)}), 0);
   }
-  pump();
-  EXPECT_EQ(a_->state(), IBV_QPS_ERR);
-  EXPECT_EQ(b_->state(), IBV_QPS_ERR);
-  EXPECT_EQ(b_->received().size(), size_t{link::kLaneSlots});
-  const Ends ends = a_->sent();
+  Ends ends;
+  size_t received = 0;
+  for (int turns = 0; turns < 64 && ends.size() <= link::kLaneSlots; ++turns) {  // a completion queue holds fewer
+    pump();
+    received += b_->received().size();
+    const Ends some = a_->sent();
+    ends.insert(ends.end(), some.begin(), some.end());
+  }
+  EXPECT_EQ(received, size_t{link::kLaneSlots});
   ASSERT_EQ(ends.size(), size_t{link::kLaneSlots} + 1);
   EXPECT_EQ(ends.back(), (Ends::value_type{link::kLaneSlots, IBV_WC_REM_ACCESS_ERR}));
+  EXPECT_EQ(a_->state(), IBV_QPS_ERR);
+  EXPECT_EQ(b_->state(), IBV_QPS_ERR);
 }
 TEST_P(LaneRefusalTest, byte_beyond_the_end) {
   refuses_access({IBV_WR_RDMA_WRITE, to_.address() + to_.length() - 7, to_.key(), 8});
