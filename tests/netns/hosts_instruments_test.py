@@ -23,18 +23,24 @@ class Instruments(HostCase):
     def ask(self, *words, expect=0):
         return json.loads(self.type(*words, "--json", expect=expect).stdout)
 
-    def measuring(self, node):
-        """Pids of the instruments that have their device open there."""
-        running = self.ask("status")["clusters"][0]["running"]
-        return [one["pid"] for one in running if one["node"] == node and one["command"] == "ringbolt"]
+    def measuring(self):
+        """By node, the pids of the instruments that have their device open there."""
+        running = [one for one in self.ask("status")["clusters"][0]["running"] if one["command"] == "ringbolt"]
+        return {node: [one["pid"] for one in running if one["node"] == node] for node in ("left", "right")}
 
     def start_long(self, *words):
-        """A run of a minute, once both of its ends are at it."""
+        """A run of a minute, once both of its ends are at it, and what measuring() said of them."""
         run = self.start(*words, *QUICK, "-D", "60")
         self.addCleanup(self.end, run)
-        command.wait_until(lambda: self.measuring("left") and self.measuring("right") or run.poll() is not None,
-                           "both ends measure")
-        return run
+        seen = {}
+
+        def both_measure():
+            seen.update(self.measuring())
+            return all(seen.values()) or run.poll() is not None
+
+        command.wait_until(both_measure, "both ends measure")
+        self.assertIsNone(run.poll(), f"{words} has ended already")
+        return run, seen
 
     def test_verify_finds_nothing_wrong(self):
         for words in (["stream"], ["stream", "-c", "UC"], ["write"], ["atomic"], ["churn", "-n", "4"]):
@@ -56,20 +62,20 @@ class Instruments(HostCase):
         self.assertEqual(list(found["findings"]["kinds"]), ["lost"])
 
     def test_interrupt_ends_with_the_summary(self):
-        run = self.start_long("verify", "soak")
+        run, _ = self.start_long("verify", "soak")
         run.send_signal(signal.SIGINT)
         said, problems = run.communicate(timeout=command.PATIENCE_S)
         self.assertEqual(run.returncode, 130, problems)
         self.assertIn("ended early: it was interrupted", said)
         self.assertIn("all verified", said)
-        command.wait_until(lambda: not self.measuring("left") + self.measuring("right"), "both ends are gone")
+        command.wait_until(lambda: not any(self.measuring().values()), "both ends are gone")
 
     def test_end_that_is_killed_is_named(self):
         for words, says in ((["verify", "stream"], "node right is gone: its control connection closed"),
                             (["perf", "send"], "node right: it was killed there, or ssh has lost the connection")):
             with self.subTest(words):
-                run = self.start_long(*words)
-                os.kill(self.measuring("right")[0], signal.SIGKILL)
+                run, ends = self.start_long(*words)
+                os.kill(ends["right"][0], signal.SIGKILL)
                 begin = time.monotonic()
                 said, problems = run.communicate(timeout=command.PATIENCE_S)
                 self.assertEqual(run.returncode, 1)
