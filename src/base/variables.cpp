@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest.h"
+#include "base/printable.h"
 #include "base/say.h"
 
 extern char** environ;  // NOLINT: POSIX names it so
@@ -116,10 +117,9 @@ std::string objection_to_value(const OwnVariable& variable, std::string_view val
 }
 
 /// What can be shown: a value may be anything.
-std::string printable(std::string text) {
+std::string shown(const std::string& value) {
   constexpr size_t kMost = 160;
-  std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
+  std::string text = printable(value);
   if (text.size() > kMost) {
     text.resize(kMost);
     text += "...";
@@ -150,7 +150,7 @@ std::vector<std::string> odd_variables(const char* const* environment) {
     const OwnVariable* known = find(name);
     const std::string objection = known == nullptr ? objection_to_name(name) : objection_to_value(*known, value);
     if (!objection.empty()) {
-      lines.push_back(printable(objection));
+      lines.push_back(shown(objection));
     }
   }
   std::ranges::sort(lines);

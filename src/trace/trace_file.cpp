@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace ringbolt::trace {
 namespace {
@@ -20,18 +21,8 @@ constexpr uint8_t kMostTypes = 16;
 
 template <size_t kSize>
 std::string text_of(const std::array<char, kSize>& text) {
-  std::string all(text.data(), ::strnlen(text.data(), kSize));
-  // From a file that anybody may have made: nothing that a terminal obeys, which are the control characters of ASCII,
-  // and those of ISO 6429 that UTF-8 spells 0xc2 0x80 to 0xc2 0x9f.
-  std::ranges::replace_if(
-      all, [](char one) { return (static_cast<unsigned char>(one) < ' ' && one != '\n') || one == '\x7f'; }, '?');
-  for (size_t i = 1; i < all.size(); ++i) {
-    if (all[i - 1] == '\xc2' && static_cast<unsigned char>(all[i]) >= 0x80 &&
-        static_cast<unsigned char>(all[i]) < 0xa0) {
-      all[i - 1] = all[i] = '?';
-    }
-  }
-  return all;
+  constexpr bool kKeepsLines = true;
+  return base::printable({text.data(), ::strnlen(text.data(), kSize)}, '?', kKeepsLines);  // anybody may have made it
 }
 
 /// A copy, word by word: the file may be written to meanwhile.

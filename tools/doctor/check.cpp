@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/printable.h"
 #include "node_environment.h"
 
 namespace ringbolt::tools::doctor {
@@ -97,11 +98,8 @@ const char* platform_text(Platform platform) {
 
 const Judgement& Judgement::seen(const Value& value) const {
   if (finding_ != nullptr) {
-    // A terminal gets no control characters of a machine that is looked at.
     const std::string_view shown = value.line.empty() ? value.text : value.line;
-    std::string line(trimmed(shown.substr(0, kMostEvidenceBytes)));
-    std::ranges::replace_if(
-        line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, ' ');
+    std::string line = base::printable(std::string(trimmed(shown.substr(0, kMostEvidenceBytes))), ' ');
     finding_->evidence.push_back({value.host->name, value.source, std::move(line)});
   }
   return *this;
