@@ -13,6 +13,7 @@
 #include "base/c_border.h"
 #include "base/lock_guard.h"
 #include "base/mutex.h"
+#include "device/work_request.h"
 
 namespace ringbolt::abi {
 namespace {
@@ -99,9 +100,7 @@ namespace {
 
 [[gnu::always_inline]] inline int explained_post_send_at(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad, uint64_t at) {
   if (Qp::of(qp).impl == nullptr) [[unlikely]] {
-    if (bad != nullptr) {
-      *bad = wr;
-    }
+    device::name_refused(wr, bad);
     return refuse_destroyed("ibv_post_send", qp);
   }
   const bool is_batch = bad == nullptr && site_of_batch;  // of wr_complete(), which the program has called
@@ -114,7 +113,7 @@ namespace {
 [[gnu::always_inline]] inline int explained_post_receive_at(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad,
                                                             uint64_t at) {
   if (Qp::of(qp).impl == nullptr) [[unlikely]] {
-    *bad = wr;
+    device::name_refused(wr, bad);
     return refuse_destroyed("ibv_post_recv", qp);
   }
   return Qp::of(qp).impl->post_receive_noted(wr, bad, {RINGBOLT_OWN_CALL_SITE(), at});

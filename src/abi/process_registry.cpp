@@ -11,6 +11,7 @@
 #include "abi/objects.h"
 #include "base/c_border.h"
 #include "base/mutex.h"
+#include "device/work_request.h"
 
 namespace ringbolt::abi {
 namespace {
@@ -37,17 +38,15 @@ Registry& registry() {
 }
 
 int dead_post_send(ibv_qp*, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
-  if (bad != nullptr) {  // the builders of an extended queue pair ask for no name
-    *bad = wr;
-  }
+  device::name_refused(wr, bad);
   return ENODEV;
 }
 int dead_post_receive(ibv_qp*, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
-  *bad = wr;
+  device::name_refused(wr, bad);
   return ENODEV;
 }
 int dead_post_srq_receive(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
-  *bad = wr;
+  device::name_refused(wr, bad);
   return ENODEV;
 }
 /// As ibv_poll_cq(3) says it of a failure.

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/say.h"
 #include "cluster/runtime_dir.h"
+#include "device/work_request.h"
 
 // Set by the linker: where this library begins, and where its instructions end.
 extern "C" {
@@ -55,9 +56,7 @@ base::CallSite site_of(const void* frame, const void* returns_to) {
 // Where RINGBOLT_EXPLAIN keeps queue pairs that were destroyed, these have no device's part any more.
 RINGBOLT_WITHIN int sanitized_post_send_at(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad, uint64_t at) {
   if (Qp::of(qp).impl == nullptr) {
-    if (bad != nullptr) {
-      *bad = wr;
-    }
+    device::name_refused(wr, bad);
     return refuse_destroyed("ibv_post_send", qp);
   }
   passed.send = {RINGBOLT_SITE, at, wr};
@@ -65,7 +64,7 @@ RINGBOLT_WITHIN int sanitized_post_send_at(ibv_qp* qp, ibv_send_wr* wr, ibv_send
 }
 RINGBOLT_WITHIN int sanitized_post_receive_at(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad, uint64_t at) {
   if (Qp::of(qp).impl == nullptr) {
-    *bad = wr;
+    device::name_refused(wr, bad);
     return refuse_destroyed("ibv_post_recv", qp);
   }
   passed.receive = {RINGBOLT_SITE, at, wr};

@@ -8,6 +8,7 @@
 #include "device/queue_pair_transport.h"
 #include "device/receive_quirks.h"
 #include "device/vendor_error.h"
+#include "device/work_request.h"
 
 namespace ringbolt::device {
 
@@ -46,7 +47,7 @@ bool ReceiveQueue::deliver_unexpected(CompletionQueue& cq) {
 
 [[gnu::always_inline]] inline int ReceiveQueue::post_locked(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   if (core_.queues.shared != nullptr || core_.state() == IBV_QPS_RESET) {
-    *bad = wr;
+    name_refused(wr, bad);
     return base::refused(EINVAL, "ibv_post_recv", [&] {
       return core_.queues.shared != nullptr
                  ? base::Explanation{"the queue pair receives by a shared receive queue", "post with ibv_post_srq_recv"}
@@ -60,7 +61,9 @@ bool ReceiveQueue::deliver_unexpected(CompletionQueue& cq) {
   }
   for (; wr != nullptr; wr = wr->next) {
     if (const int error = quirks_ == nullptr ? ring_.push(*wr) : quirks_->push(*this, *wr)) {
-      *bad = error < 0 ? *bad : wr;  // a negated number comes from a driver that leaves the pointer alone
+      if (error > 0) {  // a negated number comes from a driver that leaves the pointer alone
+        name_refused(wr, bad);
+      }
       const uint32_t posted = ring_.count();
       const uint32_t depth = ring_.depth();
       const uint32_t pieces = ring_.max_sge();

@@ -10,6 +10,7 @@
 #include "base/lock_guard.h"
 #include "device/explanations.h"
 #include "device/limits.h"
+#include "device/work_request.h"
 
 namespace ringbolt::device {
 namespace {
@@ -77,7 +78,7 @@ int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
     for (; wr != nullptr; wr = wr->next) {
       error = ring_.push(*wr);
       if (error != 0) {
-        *bad = wr;
+        name_refused(wr, bad);
         base::refused(error, "ibv_post_srq_recv",
                       [&, posted = ring_.count(), full = ring_.depth(), pieces = ring_.max_sge()] {
                         return why_receive_refused(*wr, posted, full, pieces);
@@ -100,13 +101,14 @@ int SharedReceiveQueue::post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const Rec
   {
     const base::LockGuard guard(lock_);
     if (const size_t room = 2 * size_t{ring_.depth()} + kMostOpen; noted_.size() < room) {
-      std::ranges::rotate(noted_, noted_.begin() + static_cast<ptrdiff_t>(next_noted_));  // the oldest come first
+      std::rotate(noted_.begin(), noted_.begin() + static_cast<ptrdiff_t>(next_noted_), noted_.end());  // the oldest come first
       next_noted_ = noted_.size();
       noted_.resize(room);
     }
-    const ibv_recv_wr* told = from.original != nullptr ? from.original : wr;
-    for (const ibv_recv_wr* one = wr; one != nullptr && told != nullptr; one = one->next, told = told->next) {
-      noted_[next_noted_] = {one->wr_id, {told->wr_id, from.site}};
+    const ibv_recv_wr* original = from.original != nullptr ? from.original : wr;
+    for (const ibv_recv_wr* one = wr; one != nullptr && original != nullptr;
+         one = one->next, original = original->next) {
+      noted_[next_noted_] = {one->wr_id, {original->wr_id, from.site}};
       next_noted_ = next_noted_ + 1 == noted_.size() ? 0 : next_noted_ + 1;
     }
   }

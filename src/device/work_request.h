@@ -11,6 +11,15 @@
 /// What a program says in a send work request.
 namespace ringbolt::device {
 
+/// Tells the program which request of its list was refused. Null: it asks for no name, as an extended queue pair's
+/// builders do.
+template <class Request>
+void name_refused(Request* request, Request** bad) {
+  if (bad != nullptr) {
+    *bad = request;
+  }
+}
+
 /// Bytes of all pieces; more than there can be counts as the most that can be said.
 inline uint32_t total_length(const ibv_send_wr& wr) {
   uint64_t length = 0;
@@ -48,8 +57,8 @@ inline const Operation& operation_of(ibv_wr_opcode opcode) {
   return kOperations[std::min<uint32_t>(opcode, IBV_WR_SEND_WITH_INV + 1)];
 }
 
-/// The request as the engine executes it, for a queue pair of that type with that Q_Key. Of its operands only those that
-/// the opcode defines: programs leave the others uninitialised.
+/// The request as the engine executes it, for a queue pair of that type with that Q_Key. Of its operands only those
+/// that the opcode defines: programs leave the others uninitialised.
 SendRequest describe(const ibv_send_wr& wr, ibv_qp_type type, uint32_t own_qkey);
 
 }  // namespace ringbolt::device

@@ -64,7 +64,7 @@ class Shadow {
   Shadow& operator=(const Shadow&) = delete;
 
   // The calls of a context's table, as the verbs have them. `site`: of the program's call.
-  /// `bad` may be null here alone, for extended queue pairs. Returns what the device answers. A queue that nobody has
+  /// `bad` may be null. Returns what the device answers. A queue that nobody has
   /// told of goes to the device as it is. Throws std::bad_alloc before the device has anything.
   int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site);
   int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
