@@ -154,11 +154,13 @@ int ibv_destroy_qp(ibv_qp* c) try {
     is_acknowledged = ringbolt::abi::wait_for_acknowledgement(ringbolt::abi::asynchronous_of(*c), "ibv_destroy_qp");
   }
   qp.place.leave();
+  if (!is_acknowledged) {
+    return 0;  // the program may still acknowledge: the memory stays for good
+  }
   if (ringbolt::base::is_explaining()) {
     qp.claim = {};
     ringbolt::abi::keep_destroyed(&qp);
-    // Else the program may still acknowledge: the memory stays for good.
-  } else if (is_acknowledged) {
+  } else {
     delete &qp;
   }
   return 0;
