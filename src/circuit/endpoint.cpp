@@ -279,11 +279,11 @@ void Endpoint::run() {
 bool Endpoint::run_tasks(bool may_wait) {
   const auto wants_turn = [](const auto& one) { return one.second->is_restless(); };
   tasks_.wait(may_wait ? kTickNs : kRestlessNs);
-  for (const Tasks::Task& task : tasks_.take()) {
+  tasks_.take([this](const Tasks::Task& task) {
     // Anew for each: the one before may have taken a second.
     now_ns_ = base::now_ns();
     in_.survive(task);
-  }
+  });
   return std::ranges::any_of(outgoing_, wants_turn) || std::ranges::any_of(incoming_, wants_turn);
 }
 

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -17,7 +16,9 @@ Tasks::Tasks() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   }
 }
 
-Tasks::~Tasks() { (void)take(); }
+Tasks::~Tasks() {
+  take([](const Task&) {});
+}
 
 void Tasks::put(Task task) {
   auto* const node = new Node{std::move(task), newest_.load(std::memory_order_relaxed)};
@@ -28,15 +29,14 @@ void Tasks::put(Task task) {
 
 void Tasks::wake() { (void)eventfd_write(wake_.get(), 1); }
 
-std::vector<Tasks::Task> Tasks::take() {
-  std::vector<Task> tasks;
+Tasks::Node* Tasks::oldest_first() {
+  Node* oldest = nullptr;
+  // Nobody else has the nodes: exchange() took the whole stack.
   for (Node* node = newest_.exchange(nullptr, std::memory_order_acquire); node != nullptr;) {
-    tasks.push_back(std::move(node->task));
-    // Nobody else has it: exchange() took the whole stack.
-    delete std::exchange(node, node->before);
+    Node* const before = std::exchange(node->before, oldest);
+    oldest = std::exchange(node, before);
   }
-  std::ranges::reverse(tasks);
-  return tasks;
+  return oldest;
 }
 
 void Tasks::wait(uint64_t most_ns) {

@@ -3,7 +3,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <vector>
+#include <memory>
+#include <utility>
 
 #include "base/unique_fd.h"
 
@@ -28,8 +29,14 @@ class Tasks {
   void put(Task task);
   /// Ends a wait, or the next one.
   void wake();
-  /// What has been put in by now, the oldest first.
-  std::vector<Task> take();
+  /// Takes what has been put in by now, the oldest first: run(task) for each, which must not throw. Allocates nothing.
+  template <class Run>
+  void take(Run&& run) {
+    for (Node* node = oldest_first(); node != nullptr;) {
+      const std::unique_ptr<Node> taken(std::exchange(node, node->before));
+      run(taken->task);
+    }
+  }
   bool is_empty() const { return newest_.load(std::memory_order_acquire) == nullptr; }
   /// Until something is put in, wake(), or `most_ns`.
   void wait(uint64_t most_ns);
@@ -37,8 +44,10 @@ class Tasks {
  private:
   struct Node {
     Task task;
-    Node* before = nullptr;
+    Node* before = nullptr;  ///< the one put in before; once taken, the one to run behind it
   };
+  /// All that was put in, which is the caller's.
+  Node* oldest_first();
   // The only shared word: put() releases its node by it, take() acquires all. Nobody takes single nodes out, so no
   // node can come back under a writer's comparison (ABA).
   std::atomic<Node*> newest_ = nullptr;
