@@ -139,7 +139,11 @@ void Relays::run() {
         n_idle = 0;
       }
     } catch (const std::exception&) {
-      // No memory just now: what was to be done is still to be done at the next look.
+      // No memory just now: what was to be done is still to be done, in a while.
+      n_idle = 0;
+      constexpr int kPauseMs = 1;
+      pollfd woken{wake_.get(), POLLIN, 0};
+      (void)::poll(&woken, 1, kPauseMs);
     }
   }
 }

@@ -135,10 +135,10 @@ void Membership::run() {
       // Ticks that were missed are not made up for: who stood still has not listened.
       next_tick_ns = base::now_ns() + kTickNs;
     }
+    // Before the wait: what was queued below must not wait for a tick.
+    survive([this] { neighbours_.flush(); });
+    fds.clear();  // never those of before, which may be closed
     survive([&] {
-      // Before the wait: what was queued below must not wait for a tick.
-      neighbours_.flush();
-      fds.clear();
       fds.push_back({wake_.get(), POLLIN, 0});
       // poll() passes over descriptors that are negative.
       fds.push_back({discovery_.fd(), POLLIN, 0});
