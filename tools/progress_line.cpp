@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/say.h"
+#include "base/start_thread.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -74,12 +75,7 @@ void Progress::clear() {
 
 Waiting::Waiting(std::string text) : text_(std::move(text)) {
   if (Progress::usual() == Progress::Style::kTerminal) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = base::start_thread([this] { run(); });
   }
 }
 

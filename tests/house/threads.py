@@ -12,7 +12,7 @@ import sys
 
 # A thread that is made: std::thread(...), std::thread name(...), std::jthread, std::async, pthread_create(), and members
 # named after threads that are given something to run.
-MADE = re.compile(r"std::j?thread\s*(?:\w+\s*)?[({]|std::jthread\b|std::async\b|pthread_create\s*\(|\bthread_\s*[({]\s*\[")
+MADE = re.compile(r"std::j?thread\s*(?:\w+\s*)?[({]|std::jthread\b|std::async\b|pthread_create\s*\(|\b(?!start_thread\b)\w*threads?_?(?:\.emplace_back)?\s*[({]\s*\[")
 # These block signals themselves.
 OWN = {"src/base/start_thread.h", "src/base/file_turn.cpp"}
 
@@ -28,6 +28,7 @@ def findings(name: str, lines: list[str]) -> list[str]:
 def self_test() -> int:
     cases = (("  thread_ = std::thread([this] { run(); });\n", 1), ("  std::thread thread(run, bench);\n", 1),
              ("  std::thread one{run};\n", 1), ("      thread_([this] { run(); }) {}\n", 1),
+             ("      worker_thread_([this] { run(); }) {}\n", 1), ("  threads_.emplace_back([this] { run(); });\n", 1),
              ("  const int error = ::pthread_create(&thread, &small, run, nullptr);\n", 1),
              ("  std::thread thread_;\n", 0), ("  std::thread thread = base::start_thread([] {});\n", 0),
              ("  std::vector<std::thread> all;\n", 0), ("  // std::thread(run) is not ours\n", 0),

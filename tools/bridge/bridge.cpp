@@ -20,6 +20,7 @@
 #include "base/condition.h"
 #include "base/error.h"
 #include "base/say.h"
+#include "base/start_thread.h"
 #include "base/unique_fd.h"
 #include "bridge/pair.h"
 #include "bridge/remarks.h"
@@ -72,7 +73,7 @@ PageThread::PageThread(const std::string& where, std::function<void()> ask)
     throw base::Error(errno, "eventfd", "--stats " + where, "look at the limit of open files (ulimit -n)");
   }
   const int listener = listen(where);
-  thread_ = std::thread([this, listener, ask = std::move(ask)] {
+  thread_ = base::start_thread([this, listener, ask = std::move(ask)] {
     try {
       serve_pages(listener, end_.get(), [&] { return page(ask); });
     } catch (const std::exception& error) {
