@@ -10,7 +10,7 @@
 
 namespace ringbolt::circuit {
 
-/// The thread that ends queue pairs of UC. Some devices complete sends before these leave, and wait in the end of a
+/// The thread that ends queue pairs. Some devices complete sends before these leave, and wait in the end of a
 /// queue pair, up to half a second, for a peer to take them, which one that stands still never does; meanwhile others
 /// have to be told of that peer. Thread-safe.
 class Endings {

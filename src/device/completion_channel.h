@@ -91,10 +91,10 @@ class CompletionChannel {
   void push(CompletionQueue* queue) noexcept;
   /// The same for a queue that a peer has rung for, or is about to: the count is the peer's.
   void push_uncounted(CompletionQueue* queue) noexcept;
-  /// 0, EAGAIN or EINTR. Several threads may wait at a time. `queue` stays alive as long as the program does not
-  /// destroy it: ibv_destroy_cq waits until its events are acknowledged.
   /// The oldest announcement. Blocks until there is one, unless the descriptor is non-blocking: then EAGAIN.
   /// `note` hears of it before a forget() of that queue can return, and must not call back.
+  /// 0, EAGAIN or EINTR. Several threads may wait at a time. `queue` stays alive as long as the program does not
+  /// destroy it: ibv_destroy_cq waits until its events are acknowledged.
   int take(CompletionQueue*& queue, void (*note)(CompletionQueue&));
   /// Drops the announcements of a queue that is being destroyed.
   void forget(const CompletionQueue* queue);

@@ -21,8 +21,8 @@
 namespace ringbolt::device {
 namespace {
 
-// In nanoseconds: far longer than a scheduler keeps a thread that polls off its core.
 // A program that has not polled for so long has to have room for what comes.
+// In nanoseconds: far longer than a scheduler keeps a thread that polls off its core.
 constexpr uint64_t kAbandonedNs = 100'000'000;
 // A queue pair takes 64 slots of its lane at a time; one pass more, since the first may look at sends before receives.
 constexpr int kPassesForFullLane = link::kLaneSlots / 64 + 1;
@@ -274,8 +274,8 @@ int CompletionQueue::resize(uint32_t cqe) {
   progress();  // what is complete counts, fetched or not
   uint32_t held = unread_.count();
   senders_.each_marked([&](const QueuePair& qp) {
-    // The lock keeps `done` where it is, so that what is unfinished can only grow meanwhile.
     // Datagrams complete on their own, if only once the lane to their peer is there: their places are taken.
+    // The lock keeps `done` where it is, so that what is unfinished can only grow meanwhile.
     held += qp.type() == IBV_QPT_UD ? qp.unfinished_sends() : 0;
   });
   if (cqe == 0 || cqe > kMaxCqe || cqe < held) {

@@ -29,16 +29,16 @@ class Network;
 class VerbFaults;
 struct Port;
 
+/// A completion queue. Completions are put in only by its own progress, under its own lock: by poll(), or by the
+/// service thread when nobody polls. Thread-safe.
 /// Its lock comes before those of queue pairs, and after that of contexts. It is held while queue pairs are brought on.
 /// It owns no queue pair: each detaches itself before it ends, under the lock, so that whom the lists name is alive
 /// while the lock is held.
-/// A completion queue. Completions are put in only by its own progress, under its own lock: by poll(), or by the
-/// service thread when nobody polls. Thread-safe.
 class CompletionQueue {
  public:
+  /// EINVAL unless 1 <= cqe <= kMaxCqe. `channel` may be null and must outlive the queue.
   /// ENOMEM too. What is made belongs to its caller and, until Process::remove(), to the process. `context` must
   /// outlive the program's part of it, retire() included.
-  /// EINVAL unless 1 <= cqe <= kMaxCqe. `channel` may be null and must outlive the queue.
   static base::Result<std::shared_ptr<CompletionQueue>> create(Context& context, uint32_t cqe,
                                                                CompletionChannel* channel);
   CompletionQueue(const CompletionQueue&) = delete;
@@ -62,8 +62,8 @@ class CompletionQueue {
   /// Arms the queue: one event for the next completion (or the next solicited or failed one). Throws std::bad_alloc,
   /// and nothing has changed.
   void request_notification(bool solicited_only);
-  /// Sends of UD that are not complete count as well. Throws std::bad_alloc, and nothing has changed.
   /// EINVAL when the entries inside do not fit.
+  /// Sends of UD that are not complete count as well. Throws std::bad_alloc, and nothing has changed.
   int resize(uint32_t cqe);
 
   /// Relaxed: whoever has something to tell makes a full fence first (docs/formats/wake-table.md). A word that peers
@@ -73,8 +73,8 @@ class CompletionQueue {
   link::WakeName wake_name() const { return wake_entry_.name(); }
   uint32_t channel_number() const { return wake_entry_.channel_number(); }
   int channel_descriptor() const { return wake_entry_.channel_descriptor(); }
-  /// Service thread only. What is left that no bell announces; see Remains.
   /// What the service thread does: brings every attached queue pair on.
+  /// Service thread only. What is left that no bell announces; see Remains.
   Remains serve(uint64_t now_ns);
   /// Takes in what has come, full lanes to their ends, as far as the queue has room. Before a queue pair ends, and
   /// before a peer is known to be gone: what it received and sent until then is told first, whichever queue pair's it
@@ -83,8 +83,8 @@ class CompletionQueue {
   /// Brings its queue pairs on, for a program that polls another queue. False: another thread is at it, and may have
   /// seen less.
   bool try_progress();
-  /// CLOCK_MONOTONIC; 0: what found no room is to be tried again; UINT64_MAX: none runs. Waits for the lock.
   /// When the earliest timer of its queue pairs on the network runs out.
+  /// CLOCK_MONOTONIC; 0: what found no room is to be tried again; UINT64_MAX: none runs. Waits for the lock.
   uint64_t wire_deadline_ns();
 
   // For queue pairs, which have a place here for their receives and one for their sends.
@@ -101,8 +101,8 @@ class CompletionQueue {
   /// locks; what there is to do must be visible before.
   void mark_receiver(uint32_t place);
   void mark_sender(uint32_t place);
-  // The mark is cleared under the same lock, so that a post between the last completion and the clearing is not missed.
-  /// It has sends under way, or none any more. Under the queue pair's lock for sending.
+  /// It has sends under way, or none any more. Under the queue pair's lock for sending: a post between the last
+  /// completion and the clearing of the mark is not missed.
   void note_sending(uint32_t place) { senders_.mark_unless_marked(place); }
   void note_sends_over(uint32_t place) { senders_.clear(place); }
   /// Something can be completed: raises the event. Not under `lock`: its completion comes later. False: it is not what
@@ -110,8 +110,8 @@ class CompletionQueue {
   bool ring() { return wake_entry_.ring(); }
   /// A peer is gone, perhaps in the middle of raising an event.
   void on_peer_gone();
-  /// The channel may end after it. Further calls have no effect.
   /// No further announcement: it is being destroyed.
+  /// The channel may end after it. Further calls have no effect.
   void retire();
   /// It is the service thread that gets on with things, not the program's poll.
   bool is_in_service() const RINGBOLT_REQUIRES(lock) { return is_in_service_; }
@@ -153,8 +153,8 @@ class CompletionQueue {
   Waiters& pollers() { return pollers_; }
   /// Of its channel; null: it has none.
   const Waiters* sleepers() const { return wake_entry_.sleepers(); }
-  /// When it is detached: no new ones come.
   /// Drops the completions of a queue pair that is being destroyed or reset.
+  /// When it is detached: no new ones come.
   void forget(uint32_t qpn);
 
  private:

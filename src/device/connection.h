@@ -37,9 +37,8 @@ struct Connection {
         receive_segment(std::move(segment)),
         receiver(*reinterpret_cast<link::LaneMemory*>(receive_segment.data())) {}
 
-  // Until make_room() has said so there may be no room for what is published.
   // Of the sending half; there is a lane.
-  /// Fills the next slot, whose body is written already; ring() after the last one.
+  /// Fills the next slot, whose body is written already; ring() after the last one. Only where make_room() was true.
   void publish(link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate) {
     const uint32_t consumed = receiver.consumed();
     if (sender->consumed() == sender->published() && owed.load(std::memory_order_relaxed) == 0) {
@@ -54,9 +53,9 @@ struct Connection {
     news |= flags;
     sender->publish(kind, static_cast<uint16_t>(flags), length, immediate, receiver.consumed(), place.data_at, true);
   }
+  /// A free slot, and room for `length` bytes of payload; false when there is none.
   /// Looks at the peer's own count only when what it told with its messages is not enough: that is a cache line which
   /// the peer writes all the time.
-  /// A free slot, and room for `length` bytes of payload; false when there is none.
   bool make_room(uint32_t length, link::LaneProducer::Place& place) {
     if (sender->has_slot() && (length == 0 || sender->reserve(length, place))) {
       return true;
@@ -64,9 +63,9 @@ struct Connection {
     sender->refresh();
     return sender->has_slot() && (length == 0 || sender->reserve(length, place));
   }
+  /// Tells the peer of what was published, if it asked for that.
   /// A system call only where the peer waits. The fence is full, or light where both ends have heavy ones: the slot
   /// must be visible before the peer's mode is read (docs/formats/wake-table.md).
-  /// Tells the peer of what was published, if it asked for that.
   void ring() {
     if (sender && sender->published() != rung_for) {
       rung_for = sender->published();
@@ -77,8 +76,8 @@ struct Connection {
       }
     }
   }
-  /// Without a fence of its own: who calls it has published before, and rings again if nothing comes of it.
   /// Wakes the peer's service thread, to look at what its program does not look at.
+  /// Without a fence of its own: who calls it has published before, and rings again if nothing comes of it.
   void ring_service();
   /// Learns how far the peer is from its messages to us, those that wait for a receive too. Under both locks.
   void take_last_word() {
@@ -95,8 +94,8 @@ struct Connection {
     receiver.refuse(why);
     owed.store(link::kSlotSignaled | link::kSlotSolicited, std::memory_order_relaxed);
   }
-  /// Under the lock for receiving; reads `sender` and `send_queue`, which are set under both locks.
   /// Tells the peer how far we are, and wakes it if it waits for that.
+  /// Under the lock for receiving; reads `sender` and `send_queue`, which are set under both locks.
   void tell() {
     untold_bytes = 0;
     const unsigned flags = owed.load(std::memory_order_relaxed);
@@ -131,9 +130,9 @@ struct Connection {
   uint64_t long_begun_ns = 0;  ///< when the peer sent the one that comes in chunks
   uint64_t long_ended_ns = 0;  ///< when the last one was whole
   uint32_t untold_bytes = 0;   ///< taken from the lane since we last told the peer
+  /// What the peer may sleep on of that: flags of slots; kSlotSolicited stands for a refusal. The sending half looks.
   /// Set and cleared under the lock for receiving. Relaxed is enough for publish(), which only decides by it whether
   /// the count that the message carries makes a tell() superfluous.
-  /// What the peer may sleep on of that: flags of slots; kSlotSolicited stands for a refusal. The sending half looks.
   std::atomic<unsigned> owed{0};
   /// Messages that may still take a receive; no more than receives were posted when the peer flushed its sends.
   uint32_t receivable = UINT32_MAX;

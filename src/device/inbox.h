@@ -34,8 +34,8 @@ class Inbox {
   /// Without the lock: who marks the queue pair after push() makes sure that somebody looks again.
   bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
-  /// Then `packet` is as it was. Throws std::bad_alloc where it has to grow: likewise.
   /// False when it is full.
+  /// Then `packet` is as it was. Throws std::bad_alloc where it has to grow: likewise.
   bool push(InboundPacket&& packet) {
     const base::LockGuard guard(lock_);
     const size_t count = count_.load(std::memory_order_relaxed);

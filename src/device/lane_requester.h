@@ -35,8 +35,8 @@ class LaneRequester {
   bool is_being_read() RINGBOLT_REQUIRES(send_half);
 
  private:
-  // False: nothing is lost, and the same is called again once there is room, a lane, or an answer.
   // lane_sends.cpp. Each moves what it can and says whether the entry needs no more pushing.
+  // False: nothing is lost, and the same is called again once there is room, a lane, or an answer.
   bool is_plain() const RINGBOLT_REQUIRES(send_half);
   bool submit_with_care(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool execute(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
@@ -66,12 +66,12 @@ class LaneRequester {
   bool execute_atomic(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool ask_for_atomic(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool finish_answer(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
-  /// Of an inline request the address is taken as it is: the key means nothing.
   /// Where the only piece of the request lies; null: its key does not allow `access`.
+  /// Of an inline request the address is taken as it is: the key means nothing.
   std::byte* own_piece(const ibv_send_wr& wr, uint32_t access) const;
-  /// Between announcing the region and the end of the copy only.
   /// Where the bytes are mapped here that the peer's key names, as far as it may have them; null: check_remote() knows
   /// why not.
+  /// Between announcing the region and the end of the copy only.
   std::byte* reach(uint32_t key, uint64_t address, uint32_t length, uint32_t access) const;
   ibv_wc_status check_remote(const SendRequest& request, uint32_t access, link::Region& region) const;
   bool refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);

@@ -33,8 +33,8 @@ bool LaneRequester::finish(SendEntry& entry) {
   return true;
 }
 
-/// Relaxed: who misses that the peer is gone writes into memory that nobody reads.
 /// Nothing stands between us and the peer, and nobody asks what passes.
+/// Relaxed: who misses that the peer is gone writes into memory that nobody reads.
 inline bool LaneRequester::is_plain() const {
   return connection_.peer_state.load(std::memory_order_relaxed) == PeerState::present && connection_.sender &&
          !connection_.sender->is_closed() && !core_.cable.is_watched();

@@ -37,9 +37,9 @@ class Lanes {
   Connection* reach(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid) RINGBOLT_REQUIRES(send_half);
   /// Attributes have changed of which peers want to know.
   void publish_attributes() RINGBOLT_REQUIRES(send_half, receive_half);
+  /// Ends all, and tells the peers.
   /// Queues messages to them, and waits for none. The connections are gone then, and transports that refer to them must
   /// not be used any more.
-  /// Ends all, and tells the peers.
   void disconnect() RINGBOLT_REQUIRES(send_half, receive_half);
   /// Calls `use` with each connection. Changed under both locks, so either will do.
   template <class Use>
@@ -80,9 +80,9 @@ class Lanes {
   void on_withdraw(const link::Withdraw& withdraw);
   /// What the peer sent before it went lies in the lane still, and is taken in first (Process::on_gone).
   void on_peer_gone(const link::Peer& peer, bool was_orderly);
+  /// A peer copies from or to the region of `key`.
   /// Behind a heavy fence after the key was hidden: who announces a copy from then on finds it hidden. Dead peers do
   /// not count: their announcement stands for ever.
-  /// A peer copies from or to the region of `key`.
   bool is_accessed(uint32_t key);
   /// Tells every peer how far we are: before the process exits.
   void tell_peers();

@@ -92,11 +92,11 @@ class Management {
   void forget(uint32_t local_id) { record_.remove(local_id); }
   Orphans& orphans() { return orphans_; }
 
-  /// Service thread only.
   /// A process that we are connected to ended.
+  /// Service thread only.
   void on_peer_gone(uint32_t slot);
-  /// Further calls have no effect.
   /// Removes our files; nothing is received any more.
+  /// Further calls have no effect.
   void leave();
   /// In a forked child: the files are the parent's.
   void abandon_after_fork() RINGBOLT_NOT_ANALYSED;  // whoever held the lock stayed behind

@@ -33,9 +33,9 @@ class MemoryRegion {
   /// pages, ENOMEM when keys run out.
   static base::Result<std::unique_ptr<MemoryRegion>> create(ProtectionDomain& pd, uint64_t address, uint64_t length,
                                                             uint64_t iova, uint32_t access);
+  /// Waits for the accesses that go on.
   /// Blocks, within Process::wait_for_accesses()'s bound. After that no peer and no queue pair of this process touches
   /// the memory by this key.
-  /// Waits for the accesses that go on.
   ~MemoryRegion();
   MemoryRegion(const MemoryRegion&) = delete;
   MemoryRegion& operator=(const MemoryRegion&) = delete;
@@ -49,8 +49,8 @@ class MemoryRegion {
   bool has_windows() const;
   /// Its domain had a queue pair that was destroyed in the state ERR, on a device that loses count then.
   bool is_stuck() const { return number_ <= pd_->stuck_regions.load(); }
-  /// Blocks as the destructor does. While it is at it the key opens nothing.
   /// Changes what the flags of ibv_rereg_mr name; the key stays. 0 or an errno, and then nothing has changed.
+  /// Blocks as the destructor does. While it is at it the key opens nothing.
   int change(int flags, ProtectionDomain* pd, uint64_t address, uint64_t length, uint32_t access);
 
  private:

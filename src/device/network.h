@@ -108,8 +108,8 @@ class Network {
     uint64_t waits_since_ns_ = 0;  // for room, as far as that was told; 0: it does not
   };
 
-  /// CLOCK_MONOTONIC.
   /// See link::StreamHealth; 0 for what is at no stream.
+  /// CLOCK_MONOTONIC.
   uint64_t excused_until_ns(uint32_t interface_index, uint64_t now_ns) const;
 
   /// A management datagram, to queue pair 1 at its destination. 0, ENETUNREACH, or EAGAIN while the socket is full.

@@ -42,8 +42,8 @@ class PacketOutput {
   void drop() { core_.counts.note(kSharedXmitDiscards); }
   /// Builds the packet at a reserved place for the longest one, sealed with `token`, with the payload that `fill` puts
   /// at the address it is given. False: `fill` says that its bytes are no longer there.
-  template <class Fill>
   /// `packet` is patched in place. With a cable that is cut what is built is counted as discarded, and goes nowhere.
+  template <class Fill>
   bool build(std::span<std::byte> place, const link::UdpPath& path, transport::OutPacket& packet, uint64_t token,
              Fill fill) {
     if (packet.headers.bth.opcode != wire::kGreeting) {

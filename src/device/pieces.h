@@ -43,8 +43,8 @@ struct Pieces {
     return some;
   }
 
-  // Both stop at the end of the pieces, and copy less then: callers have compared the lengths.
-  /// Copies `length` bytes from `offset` of the pieces to `target`.
+  /// Copies `length` bytes from `offset` of the pieces to `target`. Stops at the end of the pieces, as scatter() does:
+  /// callers have compared the lengths.
   void gather(uint32_t offset, std::byte* target, uint32_t length) const {
     each(offset, length, [&](std::byte* piece, size_t size) {
       base::copy_short(target, piece, size);

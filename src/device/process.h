@@ -34,14 +34,14 @@ class Context;
 class IdleWatch;
 class QueuePair;
 
-/// Owned by its contexts, and whoever else holds Context::shared_process(). In a forked child it is abandoned: nothing
-/// of it is used, and its destructor leaves alone what is the parent's.
 /// What a process has once, however many contexts it opens: its slot, its region table, what it knows of other
 /// processes, its objects by their numbers, and the service thread, which does what nobody polls for and sleeps when
 /// there is nothing to do. It joins these parts, and is what the rendezvous and the service thread tell of things.
 /// Lock order: that of the contexts before completion queues before queue pairs; those of the parts are leaves, but for
 /// that of the remote processes (see there).
 /// Thread-safe.
+/// Owned by its contexts, and whoever else holds Context::shared_process(). In a forked child it is abandoned: nothing
+/// of it is used, and its destructor leaves alone what is the parent's.
 class Process final : private link::RendezvousSink, private ServiceThread::Duties {
  public:
   /// Claims a slot and starts the service thread. Throws base::Error.
@@ -75,8 +75,8 @@ class Process final : private link::RendezvousSink, private ServiceThread::Dutie
   /// A region over the arena is gone; 0: it was over none.
   void drop_arena(uint32_t arena_id) { remotes_.drop(arena_id); }
 
-  /// From here on the service thread and those who read packets find it. Throws std::bad_alloc.
   /// Gives the queue pair a number that was not used for long. ENOMEM when all are taken.
+  /// From here on the service thread and those who read packets find it. Throws std::bad_alloc.
   base::Result<uint32_t> add(const std::shared_ptr<QueuePair>& qp);
   /// Waits until nobody who reads packets has it any more: not from within such a reading (QueuePairTable).
   void remove(const QueuePair& qp);

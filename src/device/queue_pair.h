@@ -25,10 +25,10 @@ namespace ringbolt::device {
 /// for sending, the one for receiving, that of offers. Thread-safe.
 class QueuePair {
  public:
-  /// What is made belongs to its caller, and also to the process until destroy(): the service thread may hold it for a
-  /// moment longer. `pd`, and a shared receive queue, count it as a user until destroy().
   /// Writes the granted capabilities back. `handle` is the C object: events name it, and it shows the state. EINVAL for
   /// capabilities out of range, EOPNOTSUPP for types that the device does not know, ENOMEM.
+  /// What is made belongs to its caller, and also to the process until destroy(): the service thread may hold it for a
+  /// moment longer. `pd`, and a shared receive queue, count it as a user until destroy().
   static base::Result<std::shared_ptr<QueuePair>> create(ProtectionDomain& pd, CompletionQueues queues,
                                                          ibv_qp_init_attr& wanted, ibv_qp* handle);
   ~QueuePair();
@@ -43,12 +43,12 @@ class QueuePair {
   ibv_qp_type type() const { return core_.type; }
   ProtectionDomain& pd() const { return core_.pd; }
 
+  /// As ibv_modify_qp: 0, EINVAL for a step or attribute that is not allowed, ETIMEDOUT when the path's GID is not at
+  /// the other end of the cable.
   /// One call at a time: others wait. The steps to RESET and ERR take in first what has come. That to RESET may block:
   /// for kLeastTimeoutNs where the peer has yet to read, or the socket to take, what was sent, and for kAccessDrainNs
   /// where the peer is in the middle of a copy. ENOMEM, EMFILE and their like where a lane or an engine can't be had.
   /// After an error state and attributes are those of before.
-  /// As ibv_modify_qp: 0, EINVAL for a step or attribute that is not allowed, ETIMEDOUT when the path's GID is not at
-  /// the other end of the cable.
   int modify(const ibv_qp_attr& attributes, int mask);
   /// As ibv_query_qp; waits for a modify() that is under way.
   void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init);
@@ -73,8 +73,8 @@ class QueuePair {
 
   // For its completion queues, under their locks.
   /// Whether progress_receives() has anything to do. Looks at hints: true may be a mistake, false is none as long as
-  /// who has something for it marks it. The transport that it finds can't end meanwhile: reset() has taken the queue
-  /// pair out of the completion queue before, under the lock that the caller holds.
+  /// who has something for it marks it. The transport that it finds can't end meanwhile: reset_whole() or destroy() has
+  /// taken the queue pair out of the completion queue before, under the lock that the caller holds.
   bool may_receive() const {
     const QueuePairTransport* const transport = core_.transport.load(std::memory_order_acquire);
     return core_.receive_attention.load(std::memory_order_relaxed) ||
@@ -84,8 +84,8 @@ class QueuePair {
     const QueuePairTransport* const transport = core_.transport.load(std::memory_order_acquire);
     return core_.sends.unfinished() != 0 || (transport != nullptr && transport->may_send());
   }
-  /// Relaxed loads of counters that the lock for sending guards: see SendProgress.
   /// Over a network answers and repetitions keep RC going, whether anybody waits for them or not.
+  /// Relaxed loads of counters that the lock for sending guards: see SendProgress.
   bool has_awaited_sends() const { return send_.has_awaited() || (inboxes_ != nullptr && core_.type != IBV_QPT_UC); }
   /// `cq` is the completion queue of its receives. Waits for the lock for receiving, never for a peer. May throw
   /// std::bad_alloc: what has not been taken in stays where it is.

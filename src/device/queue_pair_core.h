@@ -19,12 +19,12 @@ namespace ringbolt::device {
 
 class QueuePairTransport;
 
+/// How far the sends of a queue pair are, by numbers that wrap: those before `done` are complete, those before `next`
+/// were executed, those before `tail` posted. Written under the lock for sending; anybody may look.
 /// Relaxed throughout: the lock for sending orders them for those who hold it, and nothing else is read by what the
 /// others find. The two loads of unfinished() are not one look for these: with a post and a completion in between it
 /// may be any number. So they only decide by it whether to look, and whoever posts sees to it that somebody looks again
 /// (SendQueue::end_post).
-/// How far the sends of a queue pair are, by numbers that wrap: those before `done` are complete, those before `next`
-/// were executed, those before `tail` posted. Written under the lock for sending; anybody may look.
 struct SendProgress {
   std::atomic<uint32_t> done{0};
   std::atomic<uint32_t> next{0};
@@ -59,12 +59,12 @@ struct QueuePairCore {
   void enter_error(ibv_wc_status first_send_status);
   /// After the change of state that it tells of: who hears it asks for the state.
   void announce(ibv_event_type event) const { context.announce(event, handle); }
-  /// Without waiting: announces at once, or once the last work request has failed, or never.
   /// A connected queue pair has failed as its peer died: what the profile makes of it.
+  /// Without waiting: announces at once, or once the last work request has failed, or never.
   void note_peer_died();
+  /// The service thread gets on with it if the program may sleep meanwhile.
   /// Marks both halves in their completion queues as well. Thread-safe, takes no lock; may make a system call to wake
   /// the service thread.
-  /// The service thread gets on with it if the program may sleep meanwhile.
   void kick();
   /// Who receives has more to look at than what the transport knows.
   void ask_for_look() {
@@ -72,10 +72,10 @@ struct QueuePairCore {
     queues.receive->mark_receiver(receive_place);
   }
 
+  /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
   /// `pieces` is the caller's, with its `count` at 0; it names memory of the program's, which may go when the program
   /// deregisters it: it is looked up anew each time that bytes move. Inline pieces are taken as they are. No lock: the
   /// region table is read as peers read it. On false `pieces` may hold some of the pieces already.
-  /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
   bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const {
     link::RegionTableView::Place place;
     if (from.size() == 1 && !is_inline && pieces.count == 0 && from[0].length != 0 &&
@@ -88,9 +88,9 @@ struct QueuePairCore {
     }
     return translate_each(from, is_inline, access, pieces);
   }
+  /// Where memory lies that a peer names; null where the key or the queue pair does not allow it `access`.
   /// `address` is the region's own (it may be zero-based), what is returned a pointer of this process. Either lock
   /// keeps the attributes as they are. The memory may be unmapped all the same: see base/guarded_copy.h.
-  /// Where memory lies that a peer names; null where the key or the queue pair does not allow it `access`.
   std::byte* find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const;
   /// `use` hears of the notes if there are some, and may throw: then nothing is noted.
   template <class Use>

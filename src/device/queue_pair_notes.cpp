@@ -39,12 +39,12 @@ uint64_t QueuePairNotes::posted_ns(const Send& send) const {
 }
 
 void QueuePairNotes::note_receives(const ibv_recv_wr* list, uint32_t posted, const ReceivePosting& from) {
-  const ibv_recv_wr* told = from.original != nullptr ? from.original : list;
+  const ibv_recv_wr* original = from.original != nullptr ? from.original : list;
   uint32_t i = 0;
-  for (; told != nullptr; told = told->next) {
-    for (uint32_t places = places_of(told->num_sge); places > 0 && i < posted; --places, ++i) {
+  for (; original != nullptr; original = original->next) {
+    for (uint32_t places = places_of(original->num_sge); places > 0 && i < posted; --places, ++i) {
       NotedReceive& note = receives_[next_receive_];
-      note.wr_id = told->wr_id;
+      note.wr_id = original->wr_id;
       note.site = from.site;
       next_receive_ = next_receive_ + 1 == receives_.size() ? 0 : next_receive_ + 1;
       ++receives_posted_;

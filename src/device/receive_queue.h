@@ -34,8 +34,8 @@ class ReceiveQueue {
   ReceiveQueue(const ReceiveQueue&) = delete;
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
 
-  /// 0, EINVAL, ENOMEM when it is full; `*bad` then names the first that was not taken. Any thread, never throws.
   /// As ibv_post_recv.
+  /// 0, EINVAL, ENOMEM when it is full; `*bad` then names the first that was not taken. Any thread, never throws.
   int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
   /// The same, with notes of where it was posted; there are notes.
   int post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const ReceivePosting& from);
@@ -57,11 +57,11 @@ class ReceiveQueue {
 
   /// Opens the oldest receive for a message; true if one is open already. False: there is none.
   bool open() RINGBOLT_REQUIRES(receive_half);
-  /// IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, or what a fault wants: the caller fails the receive with it.
   /// A message of `total` bytes begins in the open receive. Success, or what the receive has to complete with.
+  /// IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, or what a fault wants: the caller fails the receive with it.
   ibv_wc_status begin(uint32_t total) RINGBOLT_REQUIRES(receive_half);
-  /// When a message begins, not when the receive is posted: what was deregistered in between is refused.
   /// Finds the memory of the open receive. False: its keys don't allow it.
+  /// When a message begins, not when the receive is posted: what was deregistered in between is refused.
   bool translate() RINGBOLT_REQUIRES(receive_half) {
     current_.pieces.count = 0;  // not all of it: clearing 256 bytes costs more than a short message
     current_.pieces.arena = {};
@@ -76,8 +76,8 @@ class ReceiveQueue {
       place_with_quirks(offset, data, length);
     }
   }
-  /// `cq` is the completion queue of its receives.
   /// The message is whole; `in_place`, if not null, is where it lies.
+  /// `cq` is the completion queue of its receives.
   void complete(CompletionQueue& cq, const ReceivedMessage& message, const std::byte* in_place = nullptr)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
   /// The open receive, if there is one, completes with an error.

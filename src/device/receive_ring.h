@@ -22,8 +22,8 @@ class ReceiveRing {
     std::span<const ibv_sge> pieces;
   };
 
-  /// `depth`: receives, 1 or more. `max_sge`: pieces of each.
   /// Throws std::bad_alloc.
+  /// `depth`: receives, 1 or more. `max_sge`: pieces of each.
   ReceiveRing(uint32_t depth, uint32_t max_sge)
       : depth_(depth), max_sge_(max_sge), heads_(depth), pieces_(size_t{depth} * max_sge) {}
 
@@ -48,8 +48,8 @@ class ReceiveRing {
     ++count_;
     return 0;
   }
-  /// There is one. resize() and clear() end it, too.
   /// The oldest; it stays valid until as many were pushed as the ring is deep.
+  /// There is one. resize() and clear() end it, too.
   Receive front() const {
     return {heads_[first_].wr_id, {pieces_.data() + size_t{first_} * max_sge_, heads_[first_].pieces}};
   }
@@ -59,8 +59,8 @@ class ReceiveRing {
     --count_;
   }
   void clear() { first_ = count_ = 0; }
-  /// Throws std::bad_alloc; either way nothing has changed then.
   /// EINVAL when more are posted than the new depth holds.
+  /// Throws std::bad_alloc; either way nothing has changed then.
   int resize(uint32_t depth) {
     if (depth < count_) {
       return EINVAL;

@@ -149,8 +149,8 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
       begin(entry, *wr, may_begin);
     }
     commit(entry);
-    // done may move on outside of complete(), and without the completion queue's lock, since nothing is told.
     // Complete at once, with nothing before it that is not, and nobody to be told: over before anybody looks.
+    // done may move on outside of complete(), and without the completion queue's lock, since nothing is told.
     if (entry.phase == SendPhase::finished && !entry.is_signaled &&
         sends.done.load(std::memory_order_relaxed) == tail) {
       sends.done.store(tail + 1, std::memory_order_relaxed);
@@ -196,17 +196,17 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
   note.peer_notes = core_.process.peer_notes()->count();
   const uint32_t first = core_.sends.tail.load(std::memory_order_relaxed);
   const uint32_t room = slots() - core_.sends.unfinished();
-  const ibv_send_wr* told = from.original != nullptr ? from.original : wr;
+  const ibv_send_wr* original = from.original != nullptr ? from.original : wr;
   const ibv_send_wr* one = wr;
   uint32_t at = first;
   uint32_t noted_places = 0;  // of `one`
   const auto note_up_to = [&](uint32_t end) RINGBOLT_REQUIRES(send_half) {
-    while (one != nullptr && told != nullptr && at != end) {
-      note.wr_id = told->wr_id;
+    while (one != nullptr && original != nullptr && at != end) {
+      note.wr_id = original->wr_id;
       notes.note_send(place(at++), *one, note);
       if (++noted_places == notes.places_of(one->num_sge)) {
         one = one->next;
-        told = told->next;
+        original = original->next;
         noted_places = 0;
       }
     }

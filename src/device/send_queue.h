@@ -39,10 +39,10 @@ class SendQueue {
   SendQueue(const SendQueue&) = delete;
   SendQueue& operator=(const SendQueue&) = delete;
 
-  /// EINVAL for a request that no device takes, or a state that takes none; ENOMEM when the queue is full. Never blocks
-  /// longer than for the lock, never throws. With `bad`, what was taken before an error stays posted.
   /// As ibv_post_send. Where `bad` is null the list is posted whole or not at all; else up to the request that it then
   /// names. ENOMEM also where quirks want bytes to be copied, and there is no memory for the copy.
+  /// EINVAL for a request that no device takes, or a state that takes none; ENOMEM when the queue is full. Never blocks
+  /// longer than for the lock, never throws. With `bad`, what was taken before an error stays posted.
   int post(ibv_send_wr* wr, ibv_send_wr** bad);
   /// The same, with notes of each request and of where it was posted; there are notes.
   int post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const SendPosting& from);
@@ -52,9 +52,9 @@ class SendQueue {
   void progress(CompletionQueue& cq) RINGBOLT_REQUIRES(cq.lock);
   /// Gets on with queued sends without completing any, unless somebody else is at it.
   void advance();
+  /// It has sends whose end somebody waits for.
   /// Without the lock, and so now and then true where it is not: a poll looks in vain then. UD, a half full queue and
   /// what waits for its turn are always worth a look: nothing else makes room for them.
-  /// It has sends whose end somebody waits for.
   bool has_awaited() const;
 
   // For the parts of the queue pair.
@@ -84,12 +84,12 @@ class SendQueue {
   WindowRequests& windows() { return windows_; }
   const WindowRequests& windows() const { return windows_; }
 
+  /// Has the transport execute what is queued, as far as it gets.
   /// Stops at the first that can't begin: a later one may not overtake it (InfiniBand Architecture Specification, 9.5).
   /// Ends with push_out(), whatever began.
-  /// Has the transport execute what is queued, as far as it gets.
   void run() RINGBOLT_REQUIRES(send_half);
-  /// The queue pair itself fails only when the completion is made, see retire(): what was sent before ends first.
   /// The entry, whose turn it is, is complete with an error, and nothing after it may begin. Always true.
+  /// The queue pair itself fails only when the completion is made, see retire(): what was sent before ends first.
   bool fail(SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
   /// The same of a message that is longer than any port takes, which is told, too.
   bool fail_overlong(SendEntry& entry, uint32_t length) RINGBOLT_REQUIRES(send_half);
@@ -108,13 +108,13 @@ class SendQueue {
   SendEntry& append(const ibv_send_wr& wr, uint32_t length) RINGBOLT_REQUIRES(send_half);
   SendRequest describe(const ibv_send_wr& wr) const RINGBOLT_REQUIRES(send_half);
   void store(uint32_t index, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
-  /// To those who look without the lock as well, so that the entry must be whole.
   /// What was appended becomes visible.
+  /// To those who look without the lock as well, so that the entry must be whole.
   void commit(const SendEntry& entry) RINGBOLT_REQUIRES(send_half);
   /// Executes the entry at `sends.next`, whose request is stored. False: it has to be pushed on.
   bool execute(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
-  /// Once it has given a status the send must be retired: the status of the first one that is flushed is told once.
   /// Of the oldest send: nothing while it is under way, else what it completes with.
+  /// Once it has given a status the send must be retired: the status of the first one that is flushed is told once.
   std::optional<ibv_wc_status> outcome(uint32_t index) RINGBOLT_REQUIRES(send_half);
   void push_completion(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status)
       RINGBOLT_REQUIRES(send_half, cq.lock);

@@ -29,8 +29,8 @@ class SharedReceiveQueue {
 
   ProtectionDomain& pd() const { return pd_; }
   ibv_srq_attr query();
-  /// 0, or EINVAL and nothing has changed. Throws std::bad_alloc, likewise.
   /// As ibv_modify_srq: a new depth, or a limit under which one event is announced.
+  /// 0, or EINVAL and nothing has changed. Throws std::bad_alloc, likewise.
   int modify(const ibv_srq_attr& attributes, int mask);
   /// As ibv_post_srq_recv: 0, EINVAL, ENOMEM when it is full; `*bad` then names the first that was not taken.
   int post(ibv_recv_wr* wr, ibv_recv_wr** bad);

@@ -57,8 +57,8 @@ class OwnArenas {
   /// EMFILE.
   /// `Made::segment` keeps it mapped and its descriptor open; the entry does so, too, until the last user is gone.
   base::Result<Made> make(size_t length_bytes);
-  /// The caller gives that back by drop().
   /// The arena that holds all `length` bytes from `address`, which gets one more user.
+  /// The caller gives that back by drop().
   std::optional<ArenaPlace> use(uint64_t address, uint64_t length);
   /// One user less. True: it was the last, the memory is gone, and so are all users of the id here.
   bool drop(uint32_t arena_id);

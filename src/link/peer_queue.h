@@ -47,8 +47,7 @@ class PeerQueue {
   /// Wakes its program, if it still waits: who comes first does. False: it waits, and its descriptor can't be reached
   /// from here. A system call.
   bool ring() const;
-  // A full fence, see MarkSet::mark().
-  /// Its service thread shall look at it, once that is woken: Peer::ring().
+  /// Its service thread shall look at it, once that is woken: Peer::ring(). A full fence, see MarkSet::mark().
   void mark_for_service() const {
     if (memory_ != nullptr) {
       memory_->service.mark(name_.index % kMarks);

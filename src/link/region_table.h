@@ -69,9 +69,9 @@ class RegionTableView {
 
   bool is_open() const { return entries_ != nullptr; }
 
-  /// `region` may have been written to on false.
   /// The region of `key`, or nothing known (false). The caller announces the access first where the owner must be able
   /// to wait for it (see LaneProducer::announce_access).
+  /// `region` may have been written to on false.
   bool find(uint32_t key, Region& region) const {
     const RegionEntry& entry = entries_[index_of(key)];
     if (key == 0 || entry.key.load(std::memory_order_acquire) != key) {
@@ -146,8 +146,8 @@ class RegionTable : public RegionTableView {
   base::Result<uint32_t> add(const Region& region);
   /// Publishes `region` in a hidden entry under `key`, which may differ from the key that add() gave in its low byte.
   void publish(uint32_t key, const Region& region);
-  /// Accesses that have found it may go on: the caller waits for these (Process::wait_for_accesses) before release().
   /// No new access finds the key from here on; the entry stays reserved.
+  /// Accesses that have found it may go on: the caller waits for these (Process::wait_for_accesses) before release().
   void hide(uint32_t key);
   /// Gives a hidden entry back.
   void release(uint32_t key);

@@ -62,9 +62,9 @@ class RemoteProcess {
   std::byte* mapped(const Region& region, uint64_t address, uint64_t length) const {
     return arenas_.find(region.arena_id, region.arena_offset + (address - region.first), length);
   }
+  /// Copies the pieces, in order, to `address` of the region, which must hold them.
   /// Until the first that fails: those before it are there then. Blocks for no peer; a stopped one can be read and
   /// written.
-  /// Copies the pieces, in order, to `address` of the region, which must hold them.
   CopyOutcome write(const Region& region, uint64_t address, std::span<const iovec> pieces) const;
   /// Copies from `address` of the region into the pieces, in order.
   CopyOutcome read(const Region& region, uint64_t address, std::span<const iovec> pieces) const;

@@ -201,7 +201,7 @@ std::optional<std::span<const std::byte>> StreamLink::take_message(Rail& rail, s
       case StreamOrder::Verdict::no_memory:
         // The session counts it as taken in, but has yet to say so, and says nothing more in this epoch: it is returned
         // to the sender's window, and comes again.
-        rail.session.end(End::refused);
+        rail.session.end(End::no_memory);
         on_over(rail, now_ns);
         return std::nullopt;
       case StreamOrder::Verdict::beyond:

@@ -220,6 +220,8 @@ const char* reason_of(StreamSession::End end) {
       return "the stream ended";
     case StreamSession::End::refused:
       return "the other end is not the one of the other rails";
+    case StreamSession::End::no_memory:
+      return "no memory for a packet that came early";
   }
   return "unknown";
 }

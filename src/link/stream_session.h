@@ -47,6 +47,7 @@ class StreamSession {
     said_bye,      ///< the other end leaves
     stream_ended,  ///< end of file, or an error of the stream
     refused,       ///< by the owner
+    no_memory,     ///< for a packet that came early
   };
   // Of both ends alike: an end that says PING more seldom than the other's silence is taken for dead.
   struct Timing {

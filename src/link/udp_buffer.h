@@ -78,8 +78,8 @@ class UdpBufferPool : public std::enable_shared_from_this<UdpBufferPool> {
   UdpBufferPool(const UdpBufferPool&) = delete;
   UdpBufferPool& operator=(const UdpBufferPool&) = delete;
 
-  /// Throws std::bad_alloc where one has to be made.
   /// Not held when all kMaxLarge (kMaxSmall) buffers are in use.
+  /// Throws std::bad_alloc where one has to be made.
   UdpBufferRef take_large() { return take(large_); }
   UdpBufferRef take_small() { return take(small_); }
 

@@ -266,8 +266,8 @@ size_t UdpEndpoint::divert(size_t offset) {
     count_alone(tally_.dropped_strangers, packets);
     return bytes;
   }
-  // A forwarded packet is never passed on again: two processes that disagree would send it to and fro.
   // Tried for any slot: one that joined while we were stopped is not known to us yet.
+  // A forwarded packet is never passed on again: two processes that disagree would send it to and fro.
   switch (forwarder_->pass_on(slot, datagram_, offset, bytes)) {
     case UdpForwarder::PassedOn::yes:
       count_alone(tally_.forwarded_packets, packets);

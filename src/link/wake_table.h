@@ -79,8 +79,8 @@ class WakeTable {
   /// In a forked child: the parent's, and nothing is given back.
   void abandon_after_fork() { is_abandoned_.store(true, std::memory_order_relaxed); }
 
-  /// Throws std::bad_alloc.
   /// A place for a completion queue that announces itself at `channel`, as its `place`-th user. ENOMEM.
+  /// Throws std::bad_alloc.
   base::Result<WakeName> add_queue(uint32_t channel, uint32_t place);
   void remove_queue(WakeName name);
   WakeQueue& queue(uint32_t index) { return memory().queues[index]; }
@@ -88,10 +88,10 @@ class WakeTable {
   uint32_t add_channel();
   void remove_channel(uint32_t index);
   WakeChannel& channel(uint32_t index) { return memory().channels[index]; }
-  /// One that was in use before may hold marks that late peers have left in it: each costs a look. Throws
-  /// std::bad_alloc.
   /// An empty set of marks, for good: sets are few, and last as long as the queues that have many queue pairs. Nothing
   /// when all are taken.
+  /// One that was in use before may hold marks that late peers have left in it: each costs a look. Throws
+  /// std::bad_alloc.
   bool add_set(uint32_t& index);
   void remove_set(uint32_t index);
   MarkSet& set(uint32_t index) { return memory().sets[index]; }

@@ -12,9 +12,9 @@ namespace ringbolt::nccl {
 
 /// What one thread has posted and awaits. Long messages are moved by whoever asks for them; but who waits for one
 /// request may not ask for the others meanwhile, and his peer may wait for just those. So a test that finds nothing
-/// done moves them on as well. Of one thread. Keeps no circuit alive. A circuit's data calls
-/// may go over to another thread, and the old one lets go of it at its next turn or its end: so it may be kept by both
-/// for a while, which costs a look.
+/// done moves them on as well. Of one thread. Keeps no circuit alive. Where a
+/// circuit's data calls go over to another thread, the old one keeps it until its next turn or its end; until then the
+/// endpoint's thread alone moves it on between those calls.
 class Pending {
  public:
   Pending() = default;

@@ -90,8 +90,7 @@ void install_handler() {
   ::sigaction(SIGUSR2, &action, nullptr);
 }
 
-/// Pends for this thread from when it holds the lock, and is let through while poll(2) sleeps: it can not come too
-/// soon.
+/// Sent until the call has ended: one that comes before poll(2) sleeps interrupts nothing.
 TEST(BlockingSocket, is_interrupted_by_a_signal) {
   install_handler();
   FakeSocket socket;

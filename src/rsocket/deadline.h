@@ -10,12 +10,11 @@
 
 namespace ringbolt::rsocket {
 
-/// Nobody sleeps longer than this without looking for himself.
-/// Where a wake-up gets lost (no descriptor was left for a bell), that is what it costs.
+/// Nobody sleeps longer than this without looking for himself: what a lost wake-up costs, where no descriptor was left
+/// for a bell.
 inline constexpr uint64_t kMaxSleepNs = 500'000'000;
 
 /// Nanoseconds of a time that a program gave; not negative. Of one that is too long: UINT64_MAX.
-/// tv_usec below a million.
 constexpr uint64_t ns_of(const timeval& time) {
   constexpr uint64_t kNsPerSecond = 1'000'000'000;
   const auto seconds = static_cast<uint64_t>(time.tv_sec);

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "rsocket/credits.h"
 #include "rsocket/target_table.h"
 
@@ -26,7 +28,11 @@ Endpoint::Endpoint(rdma_cm_id* id, Settings& settings) : id_(id), staging_bytes_
   // Both queues complete to one completion queue.
   const auto deepest = std::min(static_cast<uint32_t>(limits.max_qp_wr), static_cast<uint32_t>(limits.max_cqe) / 2);
   if (deepest <= kSpareReceives) {  // nothing would be left to receive data with
-    throw base::Error(ENOMEM, "ibv_create_qp", kName);
+    throw base::Error(
+        ENOMEM, "making its queues", kName,
+        fmt::format("its device has max_qp_wr {} and max_cqe {}, and a stream takes more than {} requests and "
+                    "twice as many entries: use one with more",
+                    limits.max_qp_wr, limits.max_cqe, kSpareReceives));
   }
   settings.send_depth = std::min(settings.send_depth, deepest);
   settings.receive_depth = std::min(settings.receive_depth, deepest - kSpareReceives);

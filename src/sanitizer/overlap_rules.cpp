@@ -48,8 +48,7 @@ void find_overlap_of_send(const RequestTable& table, Request& request, const Pie
     // The device sends when it has read; what it has read lies elsewhere still.
     if (lead_to_kept(*target, piece, segment)) {
       request.is_given_up = true;
-      // What lies there is poison until the READ was polled: that would be sent.
-    } else if (target->is_poisoned) {
+    } else if (target->is_poisoned) {  // until the READ was polled: the poison would be sent
       base::say(
           "ringbolt: a fenced request gathers parts of what was read before it: give RINGBOLT_SANITIZE all kinds "
           "but early, or it sends what is not there yet\n");

@@ -20,7 +20,7 @@ std::optional<Finding> find_send_queue_overrun(const QueuePair& qp, const base::
 /// The device has refused a send with `error`: it is full of requests without a completion.
 std::optional<Finding> find_refused_send(const QueuePair& qp, int error, const base::CallSite& site);
 /// More may complete to the queue than it has entries. `shared`: receives of a shared queue, which may all go there;
-/// `qpn`: of the queue pair that was posted to. Null: it is not known which queue that is.
+/// `qpn`: of the queue pair that was posted to. `cq` null: it is not known which queue that is.
 std::optional<Finding> find_completion_queue_overrun(const CompletionQueue* cq, uint32_t shared, uint32_t qpn,
                                                      const base::CallSite& site);
 /// `what`: "sends" or "receives".

@@ -25,8 +25,7 @@ struct Piece {
   uint64_t address = 0;
   uint32_t length = 0;
   uint32_t lkey = 0;
-  // which has empty ones that are no pieces
-  size_t segment = 0;        ///< of the request's list
+  size_t segment = 0;        ///< of the request's list, which has empty ones that are no pieces
   KeptMemory::Piece kept{};  ///< where its data wait
 
   /// The program's. It may be unmapped by now: see mapped.h.

@@ -7,7 +7,7 @@
 #include "sanitizer/request.h"
 
 /// What a send reads: until its completion was polled it must stay as it was posted (ibv_post_send(3)), since a card
-/// reads it when it gets to it, and again when it has to resend. Each call has its request to itself; no lock is held.
+/// reads it when it gets to it, and again when it has to resend. Each call has its request to itself.
 namespace ringbolt::sanitizer {
 
 /// A piece that is not mapped, or null. A system call for each.

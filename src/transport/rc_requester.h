@@ -83,14 +83,14 @@ class RcRequester {
   /// What was handed out counts as sent.
   bool next_packet(uint64_t now_ns, OutPacket& out);
 
+  /// An ACK, NAK, READ response, atomic or selective acknowledgement for this queue pair; others are ignored.
   /// The caller has seen that it comes from the peer (address, seal). What is old, doubled or answers nothing changes
   /// nothing.
-  /// An ACK, NAK, READ response, atomic or selective acknowledgement for this queue pair; others are ignored.
   template <RequesterHost Host>
   void on_packet(uint64_t now_ns, const wire::PacketView& packet, Host& host);
 
-  /// Of the caller's clock, in ns; 0 or what is over has no effect.
   /// The path is known to have carried nothing until then: no timer counts what lies before.
+  /// Of the caller's clock, in ns; 0 or what is over has no effect.
   void excuse(uint64_t until_ns);
   /// Call when next_deadline_ns() has passed, and then next_packet().
   void on_timer(uint64_t now_ns);

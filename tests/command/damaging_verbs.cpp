@@ -193,6 +193,7 @@ void await_sleep(pid_t thread) {
     }
     std::this_thread::sleep_for(std::chrono::microseconds(200));  // no event tells that another thread sleeps
   }
+  std::fputs("damaging_verbs: the thread that looks for data has not slept within 4 s\n", stderr);
 }
 
 void damage_receive(ibv_cq* cq, ibv_wc& one) {

@@ -39,7 +39,6 @@ static void never_signaled_ex(void) {
   AT("posted"), MUST(ibv_wr_complete(qp) >= 0); /* no tail call, which has no line */
 }
 
-/* Here the places of WRITEs are free at once, and the fifth finds room; on cards only a polled completion makes it. */
 // Until the peer has made its side of the connection, WRITEs wait in the send queue, which would refuse the last one.
 static void write_once(void) {
   struct ibv_sge sge = all_of(out_mr);
@@ -48,6 +47,7 @@ static void write_once(void) {
   MUST(!ibv_post_send(qps[0], &wr, &bad));
   WAIT(send_cq);
 }
+/* Here the places of WRITEs are free at once, and the fifth finds room; on cards only a polled completion makes it. */
 static void sends_unpolled(void) {
   struct ibv_sge sge = all_of(out_mr);
   struct ibv_send_wr wr = one_sided(&sge, IBV_WR_RDMA_WRITE), *bad;

@@ -24,7 +24,7 @@ void differing_mtus(Probe& at, const Link& link) {
 void default_route(Probe& at, const Netdev& port, bool is_planned) {
   std::string_view route;
   for (const std::string_view line : lines_of(port.host->text("ip route"))) {
-    const bool is_it = line.starts_with("default") && contains(line, "dev " + port.name);
+    const bool is_it = line.starts_with("default") && word_after(line, "dev") == port.name;
     route = is_it && route.empty() ? trimmed(line) : route;
   }
   const Judgement told =

@@ -270,8 +270,8 @@ constexpr uint64_t kWarmUpRounds = 200;
 constexpr uint64_t kTurns = 64;
 
 /// `round.ask(n)` makes round trip n and says whether it came back.
-template <class Round>
-LatencyFigures ask(Link& link, Round& round, bool is_half, Progress& progress) {
+template <class Asking>
+LatencyFigures ask(Link& link, Asking& round, bool is_half, Progress& progress) {
   Histogram histogram;
   Pace pace(link.parameters());
   uint64_t number = 0;
@@ -301,9 +301,9 @@ LatencyFigures ask(Link& link, Round& round, bool is_half, Progress& progress) {
 }
 
 /// Both ends take part: the client asks and the server answers, until it hears that it was enough.
-template <class Round>
+template <class Asking>
 std::optional<LatencyFigures> play(Link& link, Peer& peer, bool is_client, Progress& progress) {
-  Round round(link, peer);
+  Asking round(link, peer);
   if (!is_client) {
     round.answer_all();
     peer.tell("answered", "");

@@ -136,8 +136,8 @@ class Initiator {
 };
 
 /// The target's part: until the initiator tells "end" as `kind`, take(text) is called with what it tells, and meanwhile
-/// other(), which returns whether it found something. The peer is looked at only once that has found nothing more: what
-/// came before a text of the peer's is judged before it. `what`: the awaited, for messages.
+/// other(), which returns whether it found something. The peer is looked at only once that has found nothing more; what
+/// comes between the two is for who takes the text: it drains. `what`: the awaited, for messages.
 template <class Take, class Other>
 void serve(pair::Peer& peer, Watch& watch, const char* kind, const char* what, const Take& take, const Other& other) {
   while (true) {
