@@ -1,7 +1,8 @@
 """Each command of docs/status.md that runs CTest selects something: each alternative of its -R and its --name matches the
-name of a test, and each -L the label of one. Without that a row shows nothing, and CTest says so to nobody.
+name of a test, and each -L the label of one. Without that a row shows nothing, and CTest says so to nobody. The same of
+the tests whose durations tests/costs.txt has: one that is not found begins when it may, and CTest says nothing either.
 
-    status_test.py PAGE BUILD_FOLDER"""
+    status_test.py PAGE BUILD_FOLDER COSTS"""
 
 import json
 import re
@@ -47,7 +48,13 @@ def main():
                     if not any(re.search(one, each) for each in among):
                         bad += 1
                         print(f"{sys.argv[1]}:{number}: {option} {one}: no test has that {'name' if among is names else 'label'}")
-    print(f"{len(names)} tests; {bad} alternatives that match none")
+    with open(sys.argv[3], encoding="utf-8") as costs:
+        for number, line in enumerate(costs, 1):
+            name = line.split()[0]
+            if name not in (*names, "#", "---") and (has_benchmarks or not name.startswith("bench")):
+                bad += 1
+                print(f"{sys.argv[3]}:{number}: there is no test {name}")
+    print(f"{len(names)} tests; {bad} names that none has")
     return 1 if bad else 0
 
 
