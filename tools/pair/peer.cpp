@@ -57,8 +57,12 @@ void Channel::send_text(std::string_view text) {
   constexpr int kPatienceMs = 10'000;
   for (size_t at = 0; at < frame.size();) {
     pollfd polled{write_fd_, POLLOUT, 0};
-    if (::poll(&polled, 1, kPatienceMs) == 0) {
+    const int ready = ::poll(&polled, 1, kPatienceMs);
+    if (ready == 0) {
       throw ProbeFailure("the other end takes nothing for 10 s", true);
+    }
+    if (ready < 0 && errno == EINTR) {
+      continue;  // a write that nobody has promised room for may block
     }
     const ssize_t put = ::write(write_fd_, frame.data() + at, std::min(kPieceBytes, frame.size() - at));
     if (put < 0 && errno != EINTR && errno != EAGAIN) {
