@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -54,6 +55,21 @@ NodeLedgers ledgers_of(const RebootOptions& options) {
   return ledgers;
 }
 
+/// Nothing where the file is gone by now, or damaged: it goes all the same. Throws base::Error where it can't be read:
+/// nobody knows then whose objects it tells of.
+std::optional<profile::LedgerBook> book_in(const fs::path& path) {
+  constexpr size_t kMostBytes = 1U << 20U;
+  try {
+    auto book = profile::LedgerBook::parse(cluster::read_file(path.string(), kMostBytes));
+    return book ? std::optional(std::move(*book)) : std::nullopt;
+  } catch (const base::Error& error) {
+    if (error.errno_value() != ENOENT && error.errno_value() != EFBIG) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 int reboot(const RebootOptions& options) {
@@ -61,10 +77,9 @@ int reboot(const RebootOptions& options) {
   std::set<pid_t> holders;
   uint32_t leaked = 0;
   for (const fs::path& path : ledgers.paths) {
-    constexpr size_t kMostBytes = 1U << 20U;
-    const auto book = profile::LedgerBook::parse(cluster::read_file(path.string(), kMostBytes));
+    const std::optional<profile::LedgerBook> book = book_in(path);
     if (!book) {
-      continue;  // goes all the same
+      continue;
     }
     for (const profile::LedgerBook::Owner& owner : book->owners) {
       if (base::is_same_process(owner.pid, owner.started)) {
@@ -94,15 +109,19 @@ int reboot(const RebootOptions& options) {
     }
   }
   for (const pid_t pid : holders) {
-    ::kill(pid, SIGKILL);
+    if (::kill(pid, SIGKILL) != 0 && errno != ESRCH) {
+      throw base::Error(errno, "kill", fmt::format("process {}, which holds objects of node {}", pid, ledgers.node));
+    }
   }
   for (const fs::path& path : ledgers.paths) {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
       throw base::Error(errno, "remove", path.string());
     }
   }
-  fmt::print("node {} is as after a reboot: {} leaked protection domain{} came back{}\n", ledgers.node, leaked,
-             leaked == 1 ? "" : "s", holders.empty() ? "" : fmt::format(", {} programs killed", holders.size()));
+  fmt::print(
+      "node {} is as after a reboot: {} leaked protection domain{} came back{}\n", ledgers.node, leaked,
+      leaked == 1 ? "" : "s",
+      holders.empty() ? "" : fmt::format(", {} program{} killed", holders.size(), holders.size() == 1 ? "" : "s"));
   return kOk;
 }
 
