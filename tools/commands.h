@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -73,6 +75,9 @@ struct RunOptions {
 int run(const RunOptions& options);
 /// run() on a cluster of its own.
 int run_emulated(const RunOptions& options);
+/// The process whose run_emulated() has made the cluster of that name, and removes it; none: no such cluster is called
+/// so. Thread-safe.
+std::optional<pid_t> maker_of(const std::string& name);
 
 struct ExecOptions {
   std::string cluster;

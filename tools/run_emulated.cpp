@@ -21,16 +21,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "run-";  // then the number of the process that makes and removes the cluster
 
-std::optional<pid_t> maker_of(const std::string& name) {
-  pid_t pid = 0;
-  if (!name.starts_with(kPrefix)) {
-    return std::nullopt;
-  }
-  const char* const end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, pid);
-  return error == std::errc{} && rest == end ? std::optional(pid) : std::nullopt;
-}
-
 /// Those of commands that were killed by SIGKILL. One that can't be removed is left to `ringbolt down`, which says why.
 void remove_orphans(const cluster::RuntimeDir& dir) {
   for (const std::string& name : cluster_names(dir)) {
@@ -59,6 +49,17 @@ void add_faults(const std::string& name, const std::vector<std::string>& faults)
 }
 
 }  // namespace
+
+std::optional<pid_t> maker_of(const std::string& name) {
+  pid_t pid = 0;
+  if (!name.starts_with(kPrefix)) {
+    return std::nullopt;
+  }
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, pid);
+  // A negative number would stand for a group of processes.
+  return error == std::errc{} && rest == end && pid > 0 ? std::optional(pid) : std::nullopt;
+}
 
 int run_emulated(const RunOptions& options) {
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
