@@ -70,6 +70,7 @@ struct RunOptions {
   bool shows_progress = false;  ///< of ranks of ours
   UpOptions emulated;           ///< with a spec: on a cluster of its own, made before and removed after, whatever comes
   std::vector<std::string> faults;  ///< of that cluster, from the beginning
+  std::string again_words;          ///< inside such a cluster: the options that make it once more; empty: it stays
   std::vector<std::string> command;
 };
 int run(const RunOptions& options);

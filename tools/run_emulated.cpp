@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "fault_file.h"
 #include "hosts.h"
+#include "node_environment.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -32,6 +33,18 @@ void remove_orphans(const cluster::RuntimeDir& dir) {
       }
     }
   }
+}
+
+/// For a shell.
+std::string words_of(const RunOptions& options) {
+  std::string words = " --emulate " + shell_quoted(options.emulated.spec);
+  words += options.emulated.is_netns ? " --netns" : "";
+  words += options.emulated.has_overlay ? " --overlay" : "";
+  words += options.emulated.like.empty() ? "" : " --like " + shell_quoted(options.emulated.like);
+  for (const std::string& fault : options.faults) {
+    words += " --fault " + shell_quoted(fault);
+  }
+  return words;
 }
 
 void add_faults(const std::string& name, const std::vector<std::string>& faults) {
@@ -66,6 +79,7 @@ int run_emulated(const RunOptions& options) {
   remove_orphans(dir);
   RunOptions inside = options;
   inside.cluster = fmt::format("{}{}", kPrefix, ::getpid());
+  inside.again_words = words_of(options);
   inside.emulated = {};
   inside.faults.clear();
   UpOptions made = options.emulated;
