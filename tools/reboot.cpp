@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
@@ -21,11 +20,9 @@
 namespace ringbolt::tools {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct NodeLedgers {
   std::string node;
-  std::vector<fs::path> paths;
+  std::vector<std::string> paths;
 };
 
 /// The ledgers of a node's devices: "<node>-<device>.ledger" in a cluster's folder, "<device>.ledger" of the default
@@ -45,11 +42,9 @@ NodeLedgers ledgers_of(const RebootOptions& options) {
     prefix = std::to_string(node) + "-";
     ledgers.node = live.model.nodes[node].name;
   }
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(folder, missing)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.path().extension() == ".ledger" && name.starts_with(prefix)) {
-      ledgers.paths.push_back(entry.path());
+  for (const std::string& name : cluster::names_in(folder)) {
+    if (name.starts_with(prefix) && name.ends_with(".ledger")) {
+      ledgers.paths.push_back(folder + "/" + name);
     }
   }
   return ledgers;
@@ -57,10 +52,10 @@ NodeLedgers ledgers_of(const RebootOptions& options) {
 
 /// Nothing where the file is gone by now, or damaged: it goes all the same. Throws base::Error where it can't be read:
 /// nobody knows then whose objects it tells of.
-std::optional<profile::LedgerBook> book_in(const fs::path& path) {
+std::optional<profile::LedgerBook> book_in(const std::string& path) {
   constexpr size_t kMostBytes = 1U << 20U;
   try {
-    auto book = profile::LedgerBook::parse(cluster::read_file(path.string(), kMostBytes));
+    auto book = profile::LedgerBook::parse(cluster::read_file(path, kMostBytes));
     return book ? std::optional(std::move(*book)) : std::nullopt;
   } catch (const base::Error& error) {
     if (error.errno_value() != ENOENT && error.errno_value() != EFBIG) {
@@ -76,7 +71,7 @@ int reboot(const RebootOptions& options) {
   const NodeLedgers ledgers = ledgers_of(options);
   std::set<pid_t> holders;
   uint32_t leaked = 0;
-  for (const fs::path& path : ledgers.paths) {
+  for (const std::string& path : ledgers.paths) {
     const std::optional<profile::LedgerBook> book = book_in(path);
     if (!book) {
       continue;
@@ -113,9 +108,9 @@ int reboot(const RebootOptions& options) {
       throw base::Error(errno, "kill", fmt::format("process {}, which holds objects of node {}", pid, ledgers.node));
     }
   }
-  for (const fs::path& path : ledgers.paths) {
+  for (const std::string& path : ledgers.paths) {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
-      throw base::Error(errno, "remove", path.string());
+      throw base::Error(errno, "remove", path);
     }
   }
   fmt::print(
