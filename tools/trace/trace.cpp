@@ -1,14 +1,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <span>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "cluster/read_file.h"
 #include "commands.h"
 #include "failure.h"
