@@ -28,7 +28,7 @@
 namespace ringbolt::tools::pair {
 
 /// Why no host of that name can be found, "Name or service not known"; empty: it can. Asks the name service.
-/// Blocks for as long as that takes: no time limit of ours holds there.
+/// Blocks for 30 s at most.
 std::string objection_to_host(const std::string& host);
 
 /// "10.0.0.2" of "10.0.0.2:4000", "fe80::1%en2" of "[fe80::1%en2]:4000": an end of a TCP connection without its port.
