@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -68,11 +70,15 @@ struct RunOptions {
   bool shows_progress = false;  ///< of ranks of ours
   UpOptions emulated;           ///< with a spec: on a cluster of its own, made before and removed after, whatever comes
   std::vector<std::string> faults;  ///< of that cluster, from the beginning
+  std::string again_words;          ///< inside such a cluster: the options that make it once more; empty: it stays
   std::vector<std::string> command;
 };
 int run(const RunOptions& options);
 /// run() on a cluster of its own.
 int run_emulated(const RunOptions& options);
+/// The process whose run_emulated() has made the cluster of that name, and removes it; none: no such cluster is called
+/// so. Thread-safe.
+std::optional<pid_t> maker_of(const std::string& name);
 
 struct ExecOptions {
   std::string cluster;

@@ -112,12 +112,7 @@ size_t store_faults(LiveCluster& live, const fault::Plan& plan) {
       throw base::Error(errno, "remove", path);
     }
   } else {
-    const std::string fresh = path + ".new";
-    ::unlink(fresh.c_str());  // of one that was interrupted
-    cluster::write_new_file(fresh, fault::emit_plan(plan));
-    if (::rename(fresh.c_str(), path.c_str()) != 0) {
-      throw base::Error(errno, "rename to " + path, fresh);
-    }
+    cluster::replace_file(path, fault::emit_plan(plan));
   }
   live.control.announce();
   return poke_cluster(live.dir, live.model.name);

@@ -14,6 +14,7 @@ class PageFile {
   explicit PageFile(const std::string& path, std::string option = "--html");
 
   /// Throws base::Error.
+  /// Behind what was written before, and flushed at once. What was in the file is gone since the constructor.
   void write(const std::string& text);
 
  private:

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include "base/say.h"
 #include "cluster/counter_page.h"
 #include "cluster/process_counts.h"
+#include "cluster/read_file.h"
 #include "sysroot.h"
 
 namespace ringbolt::tools {
@@ -37,26 +37,26 @@ bool read_values(const std::string& path, PortCounts& port, std::vector<std::str
   return true;
 }
 
-/// Ports whose files lie in `folder`, by name.
-void add_folder(const fs::path& folder, const std::string& node, std::vector<PortCounts>& ports,
-                std::vector<std::string>& problems) {
-  std::vector<fs::path> files;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == cluster::RuntimeDir::kCounterSuffix) {
-      files.push_back(entry.path());
-    }
+std::vector<std::string> names_in(const std::string& folder, std::vector<std::string>& problems) {
+  try {
+    return cluster::names_in(folder);
+  } catch (const base::Error& error) {
+    problems.emplace_back(error.what());
+    return {};
   }
-  std::ranges::sort(files);
-  for (const fs::path& file : files) {
+}
+
+/// Ports whose files lie in `folder`, by name.
+void add_folder(const std::string& folder, const std::string& node, std::vector<PortCounts>& ports,
+                std::vector<std::string>& problems) {
+  for (const std::string& name : names_in(folder, problems)) {
+    const fs::path file(name);
     PortCounts port{"", node, file.stem().string(), "", 0, {}};
-    if (read_values(file.string(), port, problems)) {
+    if (file.extension() == cluster::RuntimeDir::kCounterSuffix && read_values(folder + "/" + name, port, problems)) {
       ports.push_back(std::move(port));
     }
   }
 }
-
-using Json = nlohmann::ordered_json;
 
 uint64_t moved(const RingboltCounterSum& sum) {
   uint64_t total = 0;
@@ -94,16 +94,10 @@ std::vector<PortCounts> local_counts(const cluster::RuntimeDir& dir, std::vector
     ports.push_back(std::move(port));
   }
   add_folder(dir.default_slots(), "local", ports, problems);
-  std::vector<std::string> namespaces;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(dir.default_dir(), error)) {
-    if (const std::string name = entry.path().filename().string(); name.starts_with("net-")) {
-      namespaces.push_back(name.substr(4));
+  for (const std::string& name : names_in(dir.default_dir(), problems)) {
+    if (name.starts_with("net-")) {
+      add_folder(dir.default_dir() + "/" + name, "netns-" + name.substr(4), ports, problems);
     }
-  }
-  std::ranges::sort(namespaces);
-  for (const std::string& inode : namespaces) {
-    add_folder(dir.default_dir() + "/net-" + inode, "netns-" + inode, ports, problems);
   }
   return ports;
 }

@@ -36,6 +36,8 @@ PairWatch watch_of(Progress& progress);
 /// Runs `ringbolt` with `words` at both ends of a cable at once, with a stream between them: on this machine a socket
 /// that `--channel FD` names, between hosts their input and output. Ends both at the deadline, and the other some
 /// seconds after one has ended. Throws UsageError if one can't be started; then none is left.
+/// Throws base::Error where no descriptors are left. Of each output 4 MiB are kept, and the rest is thrown away.
+/// `watch` is called on this thread, some ten times a second at least. `deadline_ns`: of base::now_ns().
 std::array<ProgramEnd, 2> run_pair(const LiveCluster& live, const std::array<cluster::CableEnd, 2>& ends,
                                    const std::array<std::vector<std::string>, 2>& words, uint64_t deadline_ns,
                                    const PairWatch& watch = {});

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,12 @@ struct Program {
 Program program_of(pid_t pid);
 
 /// The processes that hold slots in the folder `slots`, by pid. Files that nobody holds are passed over.
+/// Takes the shared lock of each for a moment, so that a process which opens a device just then takes another slot.
+/// Throws base::Error where a lock can't be asked: somebody may hold it.
 std::vector<Program> running_programs(const std::string& slots);
 
 /// Tells every process of `slots` that the control page has changed. Never blocks: whoever can't be told looks by
-/// itself a little later. Returns how many were told.
+/// itself a little later. Returns how many were told. Throws base::Error where the folder can't be listed.
 size_t poke_programs(const std::string& slots);
 
 /// "a (pid 1), b (pid 2)".

@@ -62,6 +62,7 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
+  /// From the next turn on, up to a second later. Thread-safe.
   void show(std::string text);
 
  private:
@@ -75,6 +76,8 @@ class Waiting {
 };
 
 /// Takes whole lines that begin with `mark` out of `text` and hands them on without it.
+/// A mark within a line counts, too: what was there before stays. A line that has no end yet stays, for the next call.
+/// An empty mark takes nothing. Each call looks through all of `text`.
 void take_marked_lines(std::string& text, std::string_view mark,
                        const std::function<void(const std::string&)>& on_line);
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -20,11 +20,9 @@
 namespace ringbolt::tools {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct NodeLedgers {
   std::string node;
-  std::vector<fs::path> paths;
+  std::vector<std::string> paths;
 };
 
 /// The ledgers of a node's devices: "<node>-<device>.ledger" in a cluster's folder, "<device>.ledger" of the default
@@ -44,14 +42,27 @@ NodeLedgers ledgers_of(const RebootOptions& options) {
     prefix = std::to_string(node) + "-";
     ledgers.node = live.model.nodes[node].name;
   }
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(folder, missing)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.path().extension() == ".ledger" && name.starts_with(prefix)) {
-      ledgers.paths.push_back(entry.path());
+  for (const std::string& name : cluster::names_in(folder)) {
+    if (name.starts_with(prefix) && name.ends_with(".ledger")) {
+      ledgers.paths.push_back(folder + "/" + name);
     }
   }
   return ledgers;
+}
+
+/// Nothing where the file is gone by now, or damaged: it goes all the same. Throws base::Error where it can't be read:
+/// nobody knows then whose objects it tells of.
+std::optional<profile::LedgerBook> book_in(const std::string& path) {
+  constexpr size_t kMostBytes = 1U << 20U;
+  try {
+    auto book = profile::LedgerBook::parse(cluster::read_file(path, kMostBytes));
+    return book ? std::optional(std::move(*book)) : std::nullopt;
+  } catch (const base::Error& error) {
+    if (error.errno_value() != ENOENT && error.errno_value() != EFBIG) {
+      throw;
+    }
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -60,11 +71,10 @@ int reboot(const RebootOptions& options) {
   const NodeLedgers ledgers = ledgers_of(options);
   std::set<pid_t> holders;
   uint32_t leaked = 0;
-  for (const fs::path& path : ledgers.paths) {
-    constexpr size_t kMostBytes = 1U << 20U;
-    const auto book = profile::LedgerBook::parse(cluster::read_file(path.string(), kMostBytes));
+  for (const std::string& path : ledgers.paths) {
+    const std::optional<profile::LedgerBook> book = book_in(path);
     if (!book) {
-      continue;  // goes all the same
+      continue;
     }
     for (const profile::LedgerBook::Owner& owner : book->owners) {
       if (base::is_same_process(owner.pid, owner.started)) {
@@ -94,15 +104,19 @@ int reboot(const RebootOptions& options) {
     }
   }
   for (const pid_t pid : holders) {
-    ::kill(pid, SIGKILL);
-  }
-  for (const fs::path& path : ledgers.paths) {
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
-      throw base::Error(errno, "remove", path.string());
+    if (::kill(pid, SIGKILL) != 0 && errno != ESRCH) {
+      throw base::Error(errno, "kill", fmt::format("process {}, which holds objects of node {}", pid, ledgers.node));
     }
   }
-  fmt::print("node {} is as after a reboot: {} leaked protection domain{} came back{}\n", ledgers.node, leaked,
-             leaked == 1 ? "" : "s", holders.empty() ? "" : fmt::format(", {} programs killed", holders.size()));
+  for (const std::string& path : ledgers.paths) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+      throw base::Error(errno, "remove", path);
+    }
+  }
+  fmt::print(
+      "node {} is as after a reboot: {} leaked protection domain{} came back{}\n", ledgers.node, leaked,
+      leaked == 1 ? "" : "s",
+      holders.empty() ? "" : fmt::format(", {} program{} killed", holders.size(), holders.size() == 1 ? "" : "s"));
   return kOk;
 }
 

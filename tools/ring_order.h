@@ -7,6 +7,7 @@
 
 namespace ringbolt::tools {
 
+/// Ranks in a circle, each a cable away from the next.
 struct RingOrder {
   std::vector<uint32_t> ranks;  ///< beginning with 0; empty: none was found
   size_t n_rails = 0;           ///< that each two neighbours of it have, or at least have

@@ -15,21 +15,12 @@
 #include "failure.h"
 #include "fault_file.h"
 #include "hosts.h"
+#include "node_environment.h"
 
 namespace ringbolt::tools {
 namespace {
 
 constexpr std::string_view kPrefix = "run-";  // then the number of the process that makes and removes the cluster
-
-std::optional<pid_t> maker_of(const std::string& name) {
-  pid_t pid = 0;
-  if (!name.starts_with(kPrefix)) {
-    return std::nullopt;
-  }
-  const char* const end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, pid);
-  return error == std::errc{} && rest == end ? std::optional(pid) : std::nullopt;
-}
 
 /// Those of commands that were killed by SIGKILL. One that can't be removed is left to `ringbolt down`, which says why.
 void remove_orphans(const cluster::RuntimeDir& dir) {
@@ -42,6 +33,18 @@ void remove_orphans(const cluster::RuntimeDir& dir) {
       }
     }
   }
+}
+
+/// For a shell.
+std::string words_of(const RunOptions& options) {
+  std::string words = " --emulate " + shell_quoted(options.emulated.spec);
+  words += options.emulated.is_netns ? " --netns" : "";
+  words += options.emulated.has_overlay ? " --overlay" : "";
+  words += options.emulated.like.empty() ? "" : " --like " + shell_quoted(options.emulated.like);
+  for (const std::string& fault : options.faults) {
+    words += " --fault " + shell_quoted(fault);
+  }
+  return words;
 }
 
 void add_faults(const std::string& name, const std::vector<std::string>& faults) {
@@ -60,11 +63,23 @@ void add_faults(const std::string& name, const std::vector<std::string>& faults)
 
 }  // namespace
 
+std::optional<pid_t> maker_of(const std::string& name) {
+  pid_t pid = 0;
+  if (!name.starts_with(kPrefix)) {
+    return std::nullopt;
+  }
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, pid);
+  // A negative number would stand for a group of processes.
+  return error == std::errc{} && rest == end && pid > 0 ? std::optional(pid) : std::nullopt;
+}
+
 int run_emulated(const RunOptions& options) {
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
   remove_orphans(dir);
   RunOptions inside = options;
   inside.cluster = fmt::format("{}{}", kPrefix, ::getpid());
+  inside.again_words = words_of(options);
   inside.emulated = {};
   inside.faults.clear();
   UpOptions made = options.emulated;

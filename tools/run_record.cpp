@@ -7,12 +7,12 @@
 #include <cerrno>
 #include <filesystem>
 #include <sstream>
-#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/folder.h"
 #include "cluster/read_file.h"
 
 namespace ringbolt::tools {
@@ -28,10 +28,8 @@ std::string folder_of(const cluster::RuntimeDir& dir, const std::string& name) {
 
 std::vector<std::string> records_in(const std::string& folder) {
   std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    paths.push_back(entry->path().string());
-  }
+  (void)base::each_name_in(folder.c_str(),
+                           [&](std::string_view name) { paths.push_back(folder + "/" + std::string(name)); });
   return paths;
 }
 

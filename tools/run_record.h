@@ -15,11 +15,13 @@ namespace ringbolt::tools {
 /// the next run of the cluster. What can't be written is not told: no run fails for it. Not thread-safe.
 class RunRecord {
  public:
+  /// Removes the records of runs that are over. Nothing here throws but for want of memory.
   RunRecord(const LiveCluster& live, const std::vector<std::string>& command);
   ~RunRecord();
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;
 
+  /// `how`: one line, as ChildProcess::end_text() has it.
   void note_failure(const std::string& node, pid_t pid, const std::string& how);
   const std::vector<Death>& deaths() const { return deaths_; }
 

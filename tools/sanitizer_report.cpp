@@ -14,7 +14,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "failure.h"
+#include "heat_map.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -58,28 +60,8 @@ Json location_of(const Json& place) {
   return location;
 }
 
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '&':
-        safe += "&amp;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += static_cast<unsigned char>(c) < ' ' ? '?' : c;  // which XML has no way to say
-    }
-  }
-  return safe;
-}
+/// XML has no way to say control characters.
+std::string escaped(const std::string& text) { return html_escaped(base::printable(text)); }
 
 }  // namespace
 

@@ -22,6 +22,7 @@ class SanitizerReport {
   /// For RINGBOLT_SANITIZE_JSON; empty: nobody wants a report.
   const std::string& lines_path() const { return lines_path_; }
   /// Once, when the programs have ended. Throws base::Error.
+  /// Reads all that was found into memory.
   void write();
 
  private:

@@ -143,7 +143,10 @@ std::string answer(std::string_view request, const std::function<Page()>& page) 
 void serve_one(int listener, const std::function<Page()>& page) {
   const base::UniqueFd client(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!client.is_open()) {
-    return;  // it has gone again
+    // It has gone again; or no descriptor is left, and it waits on: as often as poll() says so would be all the time.
+    constexpr int kPauseMs = 100;
+    poll(nullptr, 0, errno == EMFILE || errno == ENFILE ? kPauseMs : 0);
+    return;
   }
   const uint64_t deadline = base::now_ns() + kRequestPatienceNs;
   if (const std::string request = read_request(client.get(), deadline); !request.empty()) {

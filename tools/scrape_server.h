@@ -16,10 +16,12 @@ struct Page {
 };
 
 /// A socket that listens at "127.0.0.1:9315" or "[::1]:0" (any free port). Throws UsageError that names `option`.
+/// Of a name the first address that the name service tells, however long that takes. The caller owns the socket.
 base::UniqueFd listen_for_pages(const std::string& option, const std::string& address);
 /// "http://127.0.0.1:9315/metrics", of such a socket.
 std::string page_address(int listener);
 /// Serves `page` at /metrics to who connects to `listener`, as below, until `end` is readable. Throws base::Error.
+/// `page` is called on this thread. `end` is looked at between requests, so after six seconds and what `page` takes.
 void serve_pages(int listener, int end, const std::function<Page()>& page);
 
 /// Serves `page` at /metrics on `address` ("127.0.0.1:9315", "[::1]:0": any free port) until SIGINT, SIGTERM or SIGHUP;

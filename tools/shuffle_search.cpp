@@ -158,7 +158,9 @@ void narrow(Wish& wish, size_t kind, const std::function<bool(const Wish&)>& fai
 
 void say_again(const RunOptions& options, const Wish& wish) {
   std::string words = "ringbolt run --shuffle " + shuffle::text_of(wish);
-  if (!options.cluster.empty()) {
+  if (!options.again_words.empty()) {
+    words += options.again_words;  // its cluster will be gone
+  } else if (!options.cluster.empty()) {
     words += " --cluster " + shell_quoted(options.cluster);
   }
   for (size_t i = 0; i < options.nodes.size(); ++i) {
@@ -166,6 +168,8 @@ void say_again(const RunOptions& options, const Wish& wish) {
   }
   words += options.is_explained ? " --explain" : "";
   words += options.sanitized.empty() ? "" : " --sanitize=" + options.sanitized;
+  words += options.recorded.empty() ? "" : " --record=" + options.recorded;
+  words += options.keeps_going ? " --keep-going" : "";
   words += fmt::format(" --limit {} --", options.limit_s);
   for (const std::string& word : options.command) {
     words += " " + shell_quoted(word);

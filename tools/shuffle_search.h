@@ -17,6 +17,8 @@ shuffle::Wish shrunk(const shuffle::Wish& wish, const std::function<bool(const s
 
 /// `ringbolt run --shuffle`: with one seed, that run; with several, one after the other until one fails, and then what
 /// of it makes the program fail. The exit code of the run that failed. Throws UsageError.
+/// Of several seeds each run is a process of its own, up to `limit_s` seconds long, whose output is kept in memory and
+/// shown of the one that fails alone. `run` is called in that process: what it throws refuses all seeds.
 int run_shuffled(const RunOptions& options, const std::function<int(const RunOptions&)>& run);
 
 }  // namespace ringbolt::tools

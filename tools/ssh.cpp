@@ -79,7 +79,7 @@ std::vector<Captured> run_all(const std::vector<Launch>& launches, const std::ve
                               double timeout_s) {
   const Waiting waiting(fmt::format("waiting for {} host{}", launches.size(), launches.size() == 1 ? "" : "s"));
   std::vector<Captured> results(launches.size());
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;  // ends before the results do, also where one can't be made
   for (size_t i = 0; i < launches.size(); ++i) {
     threads.emplace_back([&, i] {
       try {
@@ -90,9 +90,7 @@ std::vector<Captured> run_all(const std::vector<Launch>& launches, const std::ve
       }
     });
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  threads.clear();  // joins
   return results;
 }
 

@@ -14,6 +14,7 @@ enum class Terminal { none, wanted };
 
 /// Runs `words` of the `ringbolt` command below `prefix` on `host`, by ssh (the words of $RINGBOLT_SSH, default "ssh"),
 /// which asks no questions and gives up on a host that does not answer. Throws UsageError if there is no ssh.
+/// $RINGBOLT_SSH is parted at blanks: no word of it can hold one, whatever the quotes.
 Launch ssh_launch(const std::string& host, const std::string& prefix, const std::vector<std::string>& words,
                   Terminal terminal = Terminal::none);
 
@@ -33,6 +34,7 @@ std::string host_of(const cluster::Node& node);
 
 /// Runs all launches at the same time, launch i with input `inputs[i]` (none: no input). Each blocks for at most
 /// `timeout_s`. A launch that can't be started ends with exit code 127 and the reason as its error output.
+/// One thread a launch, all of which have ended when it returns. Throws std::system_error where none is to be had.
 std::vector<Captured> run_all(const std::vector<Launch>& launches, const std::vector<std::string>& inputs,
                               double timeout_s);
 

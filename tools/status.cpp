@@ -167,8 +167,9 @@ Json running_json(const Seen& seen) {
     if (!program.node.empty()) {
       one["node"] = program.node;
     }
-    const auto standing =
-        std::ranges::find(seen.standings, program.pid, [](const Standing& of) { return of.program.pid; });
+    const auto standing = std::ranges::find_if(seen.standings, [&](const Standing& of) {
+      return of.program.pid == program.pid && of.program.node == program.node;  // hosts number their processes alike
+    });
     if (standing != seen.standings.end()) {
       one["state"] = state_text(standing->state);
       if (!standing->cause.empty()) {

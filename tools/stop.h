@@ -9,6 +9,7 @@
 namespace ringbolt::tools {
 
 /// From now on SIGINT and SIGTERM ask long work to end with what it has so far; a second one ends the process.
+/// Called again, the next one is a first one. No call is restarted for one: those that block return EINTR.
 void catch_stop();
 /// Whether it was asked to, by a signal or stop(). Thread-safe.
 bool is_stopped();

@@ -75,12 +75,7 @@ void write_stream_record(const cluster::RuntimeDir& dir, const std::string& clus
     return;
   }
   cluster::make_private_dir(stream_record_folder(dir));
-  const std::string fresh = path + ".new";
-  ::unlink(fresh.c_str());  // of somebody who was interrupted
-  cluster::write_new_file(fresh, nlohmann::json(record).dump(1) + "\n");
-  if (::rename(fresh.c_str(), path.c_str()) != 0) {
-    throw base::Error(errno, "rename", fresh);
-  }
+  cluster::replace_file(path, nlohmann::json(record).dump(1) + "\n");
 }
 
 /// For one round: the other end's announcement may take 20 seconds, and there may be several links.

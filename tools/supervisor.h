@@ -42,6 +42,7 @@ struct SuperviseOptions {
 /// seconds after a member failed. First politely, then with SIGKILL. If a member can't be started, none is left.
 /// Returns 0, or the exit code of the first that failed, or 128 + signal, or kTimedOut. Throws UsageError.
 /// Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD for good; one call per process.
+/// Without a time limit it waits for its members however long they run, and for its own reader however slowly that reads.
 int supervise(std::vector<Member> members, const SuperviseOptions& options);
 
 }  // namespace ringbolt::tools

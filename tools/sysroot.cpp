@@ -25,8 +25,8 @@ namespace ringbolt::tools {
 namespace {
 
 constexpr const char* kNoNumber = "/no-counter";  // what every counter's file in the tree is
-constexpr size_t kAttributeBytes = 4096;             // sysfs gives every file this size
-constexpr size_t kMostAddresses = 8;  // as many as the device takes of an interface
+constexpr size_t kAttributeBytes = 4096;          // sysfs gives every file this size
+constexpr size_t kMostAddresses = 8;              // as many as the device takes of an interface
 
 void make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -63,7 +63,9 @@ std::string gid_words(const cluster::IpAddress& address) {
 }
 
 profile::GidKind kind_of(const cluster::IpAddress& one) {
-  return one.is_link_local() ? profile::GidKind::link_local : one.is_ipv4() ? profile::GidKind::ipv4 : profile::GidKind::other;
+  return one.is_link_local() ? profile::GidKind::link_local
+         : one.is_ipv4()     ? profile::GidKind::ipv4
+                             : profile::GidKind::other;
 }
 
 std::vector<cluster::IpAddress> emulated_addresses(const SysrootDevice& device) {
@@ -103,19 +105,9 @@ std::string rate_text(uint32_t speed_gbps) {
   return fmt::format("{} Gb/sec (4X {})", speed_gbps, speed_gbps <= 40 ? "QDR" : speed_gbps <= 100 ? "EDR" : "HDR");
 }
 
-/// By rename, so that a reader sees the old or the new text.
-void replace_file(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  ::unlink(fresh.c_str());
-  cluster::write_new_file(fresh, text);
-  if (::rename(fresh.c_str(), path.c_str()) != 0) {
-    throw base::Error(errno, "rename", fresh);
-  }
-}
-
 void write_state(const std::string& port, bool is_up) {
-  replace_file(port + "/state", is_up ? "4: ACTIVE\n" : "1: DOWN\n");
-  replace_file(port + "/phys_state", is_up ? "5: LinkUp\n" : "2: Polling\n");
+  cluster::replace_file(port + "/state", is_up ? "4: ACTIVE\n" : "1: DOWN\n");
+  cluster::replace_file(port + "/phys_state", is_up ? "5: LinkUp\n" : "2: Polling\n");
 }
 
 void make_port(const std::string& port, const SysrootDevice& device) {
@@ -141,7 +133,8 @@ void make_port(const std::string& port, const SysrootDevice& device) {
   }
 }
 
-/// Names alone: the shim reads the numbers when a program opens one. All are one file, as a mesh of many nodes has many.
+/// Names alone: the shim reads the numbers when a program opens one. All are one file, as a mesh of many nodes has
+/// many.
 void make_counters(const std::string& path, const std::string& port, const SysrootDevice& device) {
   make_folders(port, "counters");
   make_folders(port, "hw_counters");

@@ -21,11 +21,11 @@ struct SysrootDevice {
   uint64_t guid = 0;  ///< host order
   uint32_t ipv4 = 0;  ///< host order
   uint32_t speed_gbps = 0;
-  std::string netdev = "lo";                  ///< the interface that it lies on
-  std::vector<cluster::IpAddress> addresses = {};  ///< of its interface; empty: those of an emulated port
-  profile::Profile like = {};                      ///< lays the GID table out
+  std::string netdev = "lo";                          ///< the interface that it lies on
+  std::vector<cluster::IpAddress> addresses = {};     ///< of its interface; empty: those of an emulated port
+  profile::Profile like = {};                         ///< lays the GID table out
   std::optional<std::vector<size_t>> gid_order = {};  ///< which entry of that table is at each index, by a fault
-  std::string counter_path = {};                   ///< where its port counts, cluster/counter_page.h
+  std::string counter_path = {};                      ///< where its port counts, cluster/counter_page.h
 };
 
 /// The devices of a node, in the order in which its programs see them, as faults make them look. `spec` is node_spec()
@@ -38,8 +38,8 @@ SysrootDevice local_device(const cluster::RuntimeDir& dir, const profile::Profil
 
 /// Makes the tree that libringbolt-paths.so shows programs in place of /sys/class/infiniband,
 /// /sys/class/infiniband_verbs and /dev/infiniband: `path`/sys/class/... and `path`/dev/infiniband/... (see
-/// docs/command.md), with all ports up. Counters are empty there, `path`/counters/D leads to their file. Built beside `path`, then renamed: nobody sees it half-made. Returns false if
-/// it was there already. Throws base::Error.
+/// docs/command.md), with all ports up. Counters are empty there, `path`/counters/D leads to their file. Built beside
+/// `path`, then renamed: nobody sees it half-made. Returns false if it was there already. Throws base::Error.
 bool make_sysroot(const std::string& path, const std::vector<SysrootDevice>& devices);
 
 /// Rewrites what the tree says of a port's state, after its cable was cut or healed. No tree, no work.

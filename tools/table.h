@@ -18,10 +18,12 @@ class Table {
   };
 
   /// `name`: of the list in JSON.
+  /// Throws base::Error (ENOMEM), as add() does. `name` and titles are copied.
   Table(const char* name, const std::vector<Column>& columns, bool is_json);
 
   /// One cell for every column; an empty one is blank, in JSON null. Of bools: "1" or "0" (yes and no for people).
   void add(const std::vector<std::string>& cells);
+  /// To stdout: who has printed there before flushes first.
   void print() const;
 
  private:

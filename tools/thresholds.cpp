@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -30,7 +31,9 @@ bool is_key(std::string_view text) {
 std::optional<double> number_of(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+  // No figure is above or below "nan" or "inf": a threshold of those would never fail.
+  const bool is_number = error == std::errc{} && end == text.data() + text.size() && std::isfinite(number);
+  return is_number ? std::optional(number) : std::nullopt;
 }
 
 std::string without_blanks(std::string text) {

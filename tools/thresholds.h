@@ -17,12 +17,14 @@ struct Threshold {
 };
 
 /// Throws UsageError.
+/// For the words alone, before minutes of work: whether the JSON has such a key shows only after it.
 void check_thresholds(const std::vector<std::string>& texts);
 Threshold parse_threshold(const std::string& text);
 
 /// Every value of a measuring command's JSON for which a threshold holds, in words; one that was not measured, too.
 /// Throws UsageError for a key that the JSON has not, with those that it has, and for a bound that is a part of the
 /// line rate where there is none.
+/// `json` is a whole document of a command of ours: what is none throws what the library throws. Thread-safe.
 std::vector<std::string> crossed_thresholds(std::string_view json, const std::vector<std::string>& texts);
 
 /// The exit code of a command whose own is `status`: says on standard error what crosses which threshold.

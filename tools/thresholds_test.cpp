@@ -41,6 +41,9 @@ TEST(Thresholds, that_make_no_sense_are_refused_with_what_there_is) {
     EXPECT_THROW(parse_threshold(text), UsageError) << text;
   }
   EXPECT_THROW(crossed_thresholds(kMeasured, {"average_gbps<1*rate"}), UsageError);
+  for (const char* text : {"p99_us>nan", "p99_us>inf", "p99_us<nan*size", "p99_us>-inf"}) {
+    EXPECT_THROW(crossed_thresholds(kMeasured, {text}), UsageError) << text;
+  }
   try {
     crossed_thresholds(R"({"line_rate_gbps": 0, "goodput_gbps": 8})", {"goodput_gbps<0.9*line_rate_gbps"});
     ADD_FAILURE() << "nothing is below no line rate";

@@ -14,10 +14,11 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "base/folder.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -27,12 +28,11 @@ namespace fs = std::filesystem;
 /// Names in a folder, in order, without those that a shell's line can't hold; none if it is not there.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (std::string name = at->path().filename(); is_plain_path(name)) {
-      names.push_back(std::move(name));
+  (void)base::each_name_in(folder.c_str(), [&](std::string_view name) {
+    if (is_plain_path(name)) {
+      names.emplace_back(name);
     }
-  }
+  });
   std::ranges::sort(names);
   return names;
 }

@@ -59,6 +59,12 @@ void settle_name(const UpOptions& options, const std::string& fallback, cluster:
                     "beginning with . or -",
                     model.name, cluster::kMaxNameBytes));
   }
+  if (!options.is_quiet && maker_of(model.name)) {
+    throw UsageError(
+        fmt::format("\"{}\" is a name of `ringbolt run --emulate`, which takes such a cluster down once no process has "
+                    "that number: give another --name",
+                    model.name));
+  }
 }
 
 /// What the options make of it.

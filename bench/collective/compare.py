@@ -4,7 +4,6 @@
 All sides stay resident, take turns in blocks, and are pinned to core 0 and core 1; see docs/performance.md."""
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -20,7 +19,7 @@ from collectives import COLLECTIVES, with_best  # noqa: E402
 from interleave import Interleaver, summarize  # noqa: E402
 from machine import describe  # noqa: E402
 from quiet import Watch  # noqa: E402
-from report import floors_missed, markdown, table  # noqa: E402
+from report import show, status_of  # noqa: E402
 from resident import PeerError  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -78,21 +77,6 @@ def measure(options, cases, peers, say):
             "rounds": options.rounds, "probes_ns": interleaver.probes_ns, "cases": results}
 
 
-def show(options, output):
-    if options.json == "-":
-        print(json.dumps(output, indent=1))
-        return
-    for name, value in list(output["machine"].items()) + list(output["peers"].items()):
-        print(f"{name}: {value}")
-    print(markdown(output["cases"]) if options.markdown else table(output["cases"]))
-    for case in output["cases"]:
-        for peer, why in case["missing"].items():
-            print(f"{case['id']}: no figures of {peer}: {why}")
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(output, file, indent=1)
-
-
 def main(arguments):
     options = parse(arguments)
     try:
@@ -121,8 +105,7 @@ def main(arguments):
         peers.close()
     output["machine"]["taken_by_others"] = f"{watch.stolen_share():.1%} of the processors' time"
     show(options, output)
-    ours_is_missing = any(case["ours"] in case["missing"] for case in output["cases"])
-    return 1 if ours_is_missing or (options.enforce and floors_missed(output["cases"])) else 0
+    return status_of(options, output["cases"])
 
 
 if __name__ == "__main__":

@@ -113,6 +113,16 @@ class Peers(unittest.TestCase):
             peer.start()
         self.assertFalse(os.path.exists(os.path.dirname(peer.runtime_dir())))
 
+    def test_one_that_is_told_to_end_while_it_starts_leaves_nothing(self):
+        class Interrupted(ClusterPeer):
+            def _start_processes(self):
+                raise KeyboardInterrupt
+
+        peer = Interrupted("ringbolt", "/bin/false", "line:2", 2, "/bin/true")
+        with self.assertRaises(KeyboardInterrupt):
+            peer.start()
+        self.assertFalse(os.path.exists(os.path.dirname(peer.runtime_dir())))
+
     def test_a_peer_that_is_not_built_is_refused_with_its_path(self):
         with self.assertRaisesRegex(Exception, "/nowhere/bin/ringbolt is not built"):
             CollectivePeers("/nowhere").get("ringbolt")

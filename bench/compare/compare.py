@@ -4,7 +4,6 @@
 Both sides stay resident, take turns in blocks, and are pinned to core 0 and core 1; see docs/performance.md."""
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from cases import select  # noqa: E402
 from interleave import Interleaver, summarize  # noqa: E402
 from machine import describe  # noqa: E402
 from peers import Peers  # noqa: E402
-from report import floors_missed, markdown, table  # noqa: E402
+from report import show, status_of  # noqa: E402
 from resident import PeerError  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -84,19 +83,8 @@ def main(arguments):
         return 2
     finally:
         peers.close()
-    if options.json == "-":
-        print(json.dumps(output, indent=1))
-    else:
-        for name, value in machine.items():
-            print(f"{name}: {value}")
-        for name, value in output["peers"].items():
-            print(f"{name}: {value}")
-        print(markdown(results) if options.markdown else table(results))
-        if options.json:
-            with open(options.json, "w", encoding="utf-8") as file:
-                json.dump(output, file, indent=1)
-    ours_is_missing = any(result["ours"] in result["missing"] for result in results)
-    return 1 if ours_is_missing or (options.enforce and floors_missed(results)) else 0
+    show(options, output)
+    return status_of(options, results)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ from resident import PeerError
 LISTEN_STATE = "0A"
 
 
-def _free_port():
+def free_port():
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def _is_listening(port):
+def is_listening(port):
     """Whether somebody listens on the TCP port, without connecting to it (these servers accept only once)."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table, encoding="ascii") as rows:
@@ -51,7 +51,7 @@ class _Pair:
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             deadline = time.monotonic() + self.START_TIMEOUT_S
-            while not _is_listening(port):
+            while not is_listening(port):
                 if time.monotonic() > deadline or server.poll() is not None:
                     raise PeerError(f"{self.name}: the server does not listen on port {port}")
                 time.sleep(0.01)
@@ -82,7 +82,7 @@ class UcxPerftest(_Pair):
 
     def run(self, operation, size, iterations, _is_touched, timeout_s=60):
         del timeout_s
-        port = _free_port()
+        port = free_port()
         client = ["ucx_perftest", "127.0.0.1", "-p", str(port), "-t", self._test, "-s", str(size), "-n",
                   str(iterations), "-w", str(max(10, iterations // 10)), "-f"]
         words = self._last_line(["ucx_perftest", "-p", str(port), "-f"], client, port)
@@ -103,7 +103,7 @@ class FabricPingpong(_Pair):
 
     def run(self, _operation, size, iterations, _is_touched, timeout_s=60):
         del timeout_s
-        port = _free_port()
+        port = free_port()
         common = ["fi_pingpong", "-p", "shm", "-e", "rdm", "-I", str(iterations), "-S", str(size)]
         words = self._last_line(common + ["-B", str(port)], common + ["-P", str(port), "127.0.0.1"], port)
         p50_ns = float(words[self.USEC_COLUMN]) * 1e3

@@ -13,16 +13,15 @@ import argparse
 import json
 import os
 import pathlib
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+from one_shot import free_port, is_listening
 from quiet import undisturbed
 
-LISTENING = "0A"
 PATIENCE_S = 60
 MOST_OFF = 0.10
 
@@ -32,22 +31,6 @@ CASES = [("ib_send_lat", "send", True, 8, 20000), ("ib_send_lat", "send", True, 
          ("ib_send_bw", "send", False, 8, 200000), ("ib_send_bw", "send", False, 65536, 20000),
          ("ib_write_bw", "write", False, 8, 200000), ("ib_write_bw", "write", False, 65536, 20000)]
 TYPICAL_US, AVERAGE_GBPS = 4, 3  # columns of perftest's last line
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def is_listening(port):
-    """Looks without connecting: these servers take one client only."""
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for row in pathlib.Path(table).read_text(encoding="ascii").splitlines()[1:]:
-            fields = row.split()
-            if fields[3] == LISTENING and int(fields[1].rsplit(":", 1)[1], 16) == port:
-                return True
-    return False
 
 
 def run_pair(command, environment):

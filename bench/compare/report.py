@@ -1,5 +1,7 @@
 """The table for people. The JSON has everything; the table has one row per case, class and peer."""
 
+import json
+
 
 def _value(figures, unit):
     if figures is None:
@@ -61,6 +63,28 @@ def markdown(cases):
     """The same table for a document."""
     lines = [HEAD, ("---",) * len(HEAD)] + list(rows(cases))
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def show(options, output):
+    """Prints the machine, the peers, the table and what is missing, or the JSON instead; writes the JSON where it is wanted."""
+    if options.json == "-":
+        print(json.dumps(output, indent=1))
+        return
+    for name, value in list(output["machine"].items()) + list(output["peers"].items()):
+        print(f"{name}: {value}")
+    print(markdown(output["cases"]) if options.markdown else table(output["cases"]))
+    for case in output["cases"]:
+        for peer, why in case["missing"].items():
+            print(f"{case['id']}: no figures of {peer}: {why}")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(output, file, indent=1)
+
+
+def status_of(options, cases):
+    """The exit status: 1 where our side has no figures, or, with --enforce, misses what is demanded."""
+    ours_is_missing = any(case["ours"] in case["missing"] for case in cases)
+    return 1 if ours_is_missing or (options.enforce and floors_missed(cases)) else 0
 
 
 def floors_missed(cases):

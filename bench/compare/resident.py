@@ -68,6 +68,9 @@ class ResidentPeer:
             stderr = self._stderr_tail()
             self.close()
             raise PeerError(f"{self.name}: {problem}{stderr}") from problem
+        except BaseException:  # told to end: who would close us does not know us yet
+            self.close()
+            raise
 
     def runtime_dir(self):
         """Where the peer's programs keep what they share. Goes with the peer."""

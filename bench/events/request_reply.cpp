@@ -124,9 +124,6 @@ Served request_reply(const MakeSide& make, const Shape& shape, uint64_t block_ns
       });
       side->flush();
       now = base::now_ns();
-      if (answered == 0 && now - begin > block_ns + 5'000'000'000) {
-        throw std::runtime_error("no answer for five seconds");
-      }
       result.requests += answered;
       if (!is_warm && now - begin > warm_up_ns) {
         is_warm = true;
@@ -134,6 +131,9 @@ Served request_reply(const MakeSide& make, const Shape& shape, uint64_t block_ns
         result = {};
       }
       result.elapsed_ns = now - begin;
+    }
+    if (result.requests == 0) {
+      throw std::runtime_error("no request was answered");  // 0 a second is no figure
     }
     const char bye = 0;
     write_all(control, &bye, 1);

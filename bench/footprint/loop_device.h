@@ -36,6 +36,7 @@ class LoopDevice {
   /// Brings both to RTS, connected to each other.
   void connect(ibv_qp& one, ibv_qp& other) const;
   /// Sends `count` empty messages from one to the other and waits for both sides' completions.
+  /// On the device's own queue, for 10 s at most in all.
   void exchange(ibv_qp& from, ibv_qp& to, int count) const;
   /// Posts one receive, and one send that will complete it.
   void post_message(ibv_qp& from, ibv_qp& to) const;

@@ -13,6 +13,8 @@ namespace ringbolt::bench {
 
 /// Puts the calling thread, and those it makes, into a network namespace of its own with a loopback interface, and back
 /// again: a benchmark needs the RoCE port for itself. Needs root.
+/// Of one thread: it is destroyed on the thread that made it. Without root nothing is changed, and is_entered() is
+/// false.
 class OwnNetwork {
  public:
   OwnNetwork() : before_(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)) {

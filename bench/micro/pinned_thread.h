@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <thread>
+#include <utility>
 
 namespace ringbolt::bench {
 
@@ -19,6 +20,7 @@ inline void pin_thread(unsigned core) {
 
 /// The other side of a two-core benchmark: runs `step` on core 1, again and again, until it goes out of scope.
 /// `step` must return within bounded time when there is nothing to do. The creating thread is bound to core 0.
+/// What `step` throws ends the process. What it refers to outlives this.
 class PinnedThread {
  public:
   explicit PinnedThread(std::function<void()> step)

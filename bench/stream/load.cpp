@@ -171,6 +171,13 @@ class Clients {
     for (size_t done = 0; done < sizeof answer;) {
       done += all_.front().way->read(answer + done, sizeof answer - done);
     }
+    refuse_error(answer, sizeof answer, '+');
+  }
+  /// An error is longer than what is awaited: its rest would be counted as answers to the next questions.
+  static void refuse_error(const char* answer, size_t length, char begin) {
+    if (*answer != begin) {
+      throw std::runtime_error("the server answers: " + std::string(answer, std::min(length, size_t{200})));
+    }
   }
   void ask(Client& client) {
     client.asked_ns = base::now_ns();
@@ -180,6 +187,9 @@ class Clients {
   template <class Take>
   void look(Client& client, const Take& answered) {
     const size_t some = client.way->read(room_, std::min(sizeof room_, client.left));
+    if (some > 0 && client.left == answer_bytes_) {
+      refuse_error(room_, some, load_.is_get ? '$' : '+');
+    }
     client.left -= some;
     if (some > 0 && client.left == 0) {
       answered(client);

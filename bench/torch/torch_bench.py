@@ -51,7 +51,11 @@ def main():
     if subprocess.run([arguments.python, "-c", "import torch.distributed"], capture_output=True, check=False).returncode != 0:
         print(f"skip: {arguments.python} has no torch")
         sys.exit(77)
-    figures = run_ranks(arguments)
+    try:
+        figures = run_ranks(arguments)
+    except (OSError, ValueError, subprocess.SubprocessError) as problem:
+        print(f"torch_bench.py: {problem}", file=sys.stderr)
+        sys.exit(2)
     rows = []
     for size, goal in SIZES.items():
         gloo, ours, group = (statistics.median(us for one, of, us in figures if (one, of) == (side, size)) for side in SIDES)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -73,6 +74,15 @@ void write_new_file(const std::string& path, std::string_view bytes) {
       throw base::Error(error, "write", path, error == ENOSPC ? "make room on that file system" : "");
     }
     bytes.remove_prefix(static_cast<size_t>(put < 0 ? 0 : put));
+  }
+}
+
+void replace_file(const std::string& path, std::string_view bytes) {
+  const std::string fresh = path + ".new";
+  ::unlink(fresh.c_str());  // of somebody who was interrupted
+  write_new_file(fresh, bytes);
+  if (::rename(fresh.c_str(), path.c_str()) != 0) {
+    throw base::Error(errno, "rename to " + path, fresh);
   }
 }
 

@@ -17,6 +17,11 @@ std::string read_file(const std::string& path, size_t most_bytes);
 /// whoever minds writes under another name and renames.
 void write_new_file(const std::string& path, std::string_view bytes);
 
+/// Puts a file of mode 0600 with these bytes in the place of what is there, by way of one named `path`.new: a reader
+/// sees the old or the new text, whole. Throws base::Error; the old file is there then. One at a time of a path: the
+/// caller holds what keeps others off. Nothing is synced to the disk.
+void replace_file(const std::string& path, std::string_view bytes);
+
 /// The names of what is in a folder, in order; none where there is no such folder. Throws base::Error where that can't
 /// be found out. Thread-safe.
 std::vector<std::string> names_in(const std::string& folder);

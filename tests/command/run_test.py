@@ -185,6 +185,7 @@ class Emulated(CommandCase):
         self.refused("run", "--emulate", "ring:3", "--fault", "nonsense", "--", "true", says=["is no fault"])
         self.refused("run", "--fault", "rnr 1%", "--", "true", says=["--emulate"])
         self.refused("run", "--emulate", "ring:3", "--node", "7", "--", "true", says=["7"])
+        self.refused("up", "--emulate", "ring:3", "--name", "run-7", says=["another --name"])
 
 
 if __name__ == "__main__":

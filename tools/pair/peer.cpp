@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/text_fields.h"
 #include "failure.h"
 #include "stop.h"
@@ -41,14 +42,6 @@ std::string_view value_in(std::string_view text, const std::string& name) {
   return rest.substr(0, std::min(rest.find('\n'), size_t{200}));
 }
 
-/// What came from a peer, fit for a terminal.
-std::string printable(std::string_view text) {
-  std::string clean(text);
-  std::replace_if(
-      clean.begin(), clean.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
-  return clean;
-}
-
 std::string magic_of(std::string_view command) { return fmt::format("ringbolt {} ", command); }
 
 }  // namespace
@@ -64,8 +57,12 @@ void Channel::send_text(std::string_view text) {
   constexpr int kPatienceMs = 10'000;
   for (size_t at = 0; at < frame.size();) {
     pollfd polled{write_fd_, POLLOUT, 0};
-    if (::poll(&polled, 1, kPatienceMs) == 0) {
+    const int ready = ::poll(&polled, 1, kPatienceMs);
+    if (ready == 0) {
       throw ProbeFailure("the other end takes nothing for 10 s", true);
+    }
+    if (ready < 0 && errno == EINTR) {
+      continue;  // a write that nobody has promised room for may block
     }
     const ssize_t put = ::write(write_fd_, frame.data() + at, std::min(kPieceBytes, frame.size() - at));
     if (put < 0 && errno != EINTR && errno != EAGAIN) {
@@ -154,7 +151,7 @@ void Peer::take_texts(std::string_view what) {
         knows_stop_ = true;
         stop();
       } else if (text->substr(0, kFailed.size() + 1) == std::string(kFailed) + "\n") {
-        end_with(fmt::format("{} failed: {}", name_, text->substr(kFailed.size() + 1)));
+        end_with(fmt::format("{} failed: {}", name_, base::printable(text->substr(kFailed.size() + 1))));
       } else if (texts_.size() >= kMostTexts) {
         end_with(fmt::format("{} does not speak as this end does", name_));
       } else {
@@ -267,14 +264,14 @@ std::string hello_objection(std::string_view command, const std::vector<HelloEnt
   if (version != kVersion) {
     return fmt::format(
         "the other end speaks version {} of this measurement, this one {}: use the same Ringbolt at both",
-        printable(version.substr(0, 20)), kVersion);
+        base::printable(std::string(version.substr(0, 20))), kVersion);
   }
   std::string differences;
   for (const HelloEntry& entry : mine) {
     const std::string_view other = value_in(theirs, entry.name);
     if (other != entry.value) {
       differences += fmt::format("{}{} ({}) is {} here and {} at the other end", differences.empty() ? "" : "; ",
-                                 entry.name, entry.flag, entry.value, printable(other));
+                                 entry.name, entry.flag, entry.value, base::printable(std::string(other)));
     }
   }
   return differences.empty() ? "" : "both ends need the same parameters: " + differences;

@@ -41,7 +41,8 @@ class Channel {
 /// the awaited wait. All calls throw ProbeFailure that names the peer: if it is gone, or reports a failure of its own
 /// (then is_echo()), or does not answer in time. The wish to stop (stop.h) goes from end to end with any call. Not
 /// thread-safe.
-/// Nothing is authenticated: any bytes of the other end are safe, and printed as letters alone.
+/// Nothing is authenticated: any bytes of the other end are safe, and what it says of its failure is fit for a
+/// terminal.
 class Peer {
  public:
   /// `name`: for messages, "10.0.0.2". `timeout_ns`: the most for one wait.

@@ -25,6 +25,7 @@ class SilentPeer : public testing::Test {
     theirs_ = base::UniqueFd(fds[1]);
   }
   Peer peer(uint64_t timeout_ns) const { return {Channel(ours_.get(), ours_.get()), "n7", timeout_ns}; }
+  Channel other_end() const { return {theirs_.get(), theirs_.get()}; }
 
  private:
   base::UniqueFd ours_;
@@ -63,6 +64,18 @@ TEST_F(SilentPeer, leaves_the_lesser_of_both_times) {
   EXPECT_EQ(silent.left_ns(now - kHourNs), 0U);
   silent.set_end(now - 1);
   EXPECT_EQ(silent.left_ns(now), 0U);
+}
+
+TEST_F(SilentPeer, that_fails_at_last_says_so_in_words_that_no_terminal_obeys) {
+  other_end().send_text("failed\n\x1b[2J no cable \xc3\xbc");
+  Peer failed = peer(kHourNs);
+  try {
+    failed.await("hello", "its parameters");
+    FAIL() << "it has failed";
+  } catch (const ProbeFailure& failure) {
+    EXPECT_STREQ(failure.what(), "n7 failed: ?[2J no cable \xc3\xbc");
+    EXPECT_TRUE(failure.is_echo());
+  }
 }
 
 }  // namespace

@@ -28,6 +28,7 @@
 namespace ringbolt::tools::pair {
 
 /// Why no host of that name can be found, "Name or service not known"; empty: it can. Asks the name service.
+/// Blocks for 30 s at most.
 std::string objection_to_host(const std::string& host);
 
 /// "10.0.0.2" of "10.0.0.2:4000", "fe80::1%en2" of "[fe80::1%en2]:4000": an end of a TCP connection without its port.
@@ -43,6 +44,7 @@ struct Meeting {
 /// Goes to the host of the options, and tries again for two seconds while nothing listens there yet; without a host
 /// waits on all addresses of this machine for one client, and says so. Throws ProbeFailure naming host, port and the
 /// subcommand `command` that should wait there, or what else kept the ends from meeting in time.
+/// Blocks for the options' `timeout_s` at most.
 Meeting meet(const std::string& command, const PairOptions& options);
 
 /// The other end of a meeting, which outlives it. `timeout_ns`: the most for one wait.
@@ -128,6 +130,7 @@ struct TwoEnds {
   int answer_as_end() const { return pair::answer_as_end(command, options, wait_ns, act); }
 
   /// Throws UsageError, and ProbeFailure, which names the node that failed first.
+  /// Catches SIGINT and SIGTERM from the meeting on (stop.h): before it they end the process.
   Result run() const {
     if (options.nodes.empty()) {
       (void)verbs_path(options.verbs);  // refuses before anybody waits

@@ -150,8 +150,8 @@ std::optional<Sent> fetch(Link& link, Peer& peer, bool fetches, bool is_target, 
       }
       if (fetcher.advance()) {
         patience.renew();
-      } else {
-        patience.wait();
+      } else if (patience.wait()) {
+        peer.tell_working();  // where turns are slow, kRareTurns of them are longer than a peer waits
       }
     }
     sent = Sent{fetcher.timing(), {fetcher.checked(), 0}};

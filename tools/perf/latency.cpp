@@ -41,8 +41,9 @@ class Round {
   /// As perftest does: some devices push what is posted only while somebody polls for it.
   void await_posted(const char* what) {
     while (completed_ < sent_) {
-      if (reap(what) == 0) {
-        patience_.wait();
+      // Of a slow path: a peer that only serves sees nothing of this, and would take a long silence for a hang.
+      if (reap(what) == 0 && patience_.wait()) {
+        peer_.tell_working();
       }
     }
   }
@@ -246,7 +247,8 @@ class FetchRound : Round {
 
   /// Fetches and checks what came. Always true. Throws ProbeFailure. Hot path.
   bool ask(uint64_t number) {
-    // The peer awaits the end, and sees nothing of what its device serves.
+    // The peer awaits the end, and sees nothing of what its device serves. Here for rounds that are too short to wait
+    // in.
     constexpr uint64_t kOften = 4096;
     if (number % kOften == 0) {
       peer_.tell_working();

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "base/say.h"
 #include "commands.h"
 #include "failure.h"
@@ -254,7 +255,8 @@ int print(const PerfOptions& options, const Result& result) {
   if (options.is_json) {
     fmt::print("{}", result_json(result));
   } else if (!prints_page) {
-    fmt::print("{}", result_text(result, {options.is_in_gbits, options.has_histogram}));
+    // Names in it are the other end's word.
+    fmt::print("{}", base::printable(result_text(result, {options.is_in_gbits, options.has_histogram}), '?', true));
   }
   std::fflush(stdout);
   if (is_stopped()) {
@@ -262,7 +264,7 @@ int print(const PerfOptions& options, const Result& result) {
   }
   const std::vector<std::string> problems = problems_of(result);
   for (const std::string& problem : problems) {
-    base::say(fmt::format("ringbolt perf: {}\n", problem));
+    base::say(fmt::format("ringbolt perf: {}\n", base::printable(problem)));
   }
   const int status = problems.empty() ? kOk : kFoundProblem;
   return options.fail_if.empty() ? status : status_within(status, "perf", result_json(result), options.fail_if);

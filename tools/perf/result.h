@@ -87,6 +87,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Row, size_bytes, latency, bandwidth)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Result, parameters, mtu_bytes, line_rate_gbps, needs_counters, ends, rows)
 
 /// Everything about it that is no good, in words; empty: exit code 0. Thread-safe.
+/// Names in it are the other end's word, in result_text() too: base::printable() before a terminal.
 std::vector<std::string> problems_of(const Result& result);
 
 /// How it is printed.

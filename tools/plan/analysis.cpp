@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -178,19 +177,6 @@ void measure_hops(const fabric::Graph& graph, RelayPlan& plan) {
   plan.average_hops = static_cast<double>(sum) / (n * (n - 1));
 }
 
-/// Of 4-byte elements, `bytes` in all for each rank.
-collective::Problem problem_of(Operation operation, size_t n_ranks, double bytes) {
-  collective::Problem problem;
-  problem.operation = operation;
-  problem.n_ranks = static_cast<uint32_t>(n_ranks);
-  problem.element_bytes = 4;
-  const bool is_whole = operation == Operation::all_reduce || operation == Operation::broadcast;
-  const size_t n_shares = is_whole ? 1 : operation == Operation::all_to_all ? n_ranks * n_ranks : n_ranks;
-  const double share = is_whole ? bytes : bytes / static_cast<double>(n_ranks);
-  problem.shares.assign(n_shares, static_cast<uint64_t>(std::ceil(share / 4)) * 4);
-  return problem;
-}
-
 }  // namespace
 
 std::string channels_text(const Cabling& cabling, const std::vector<fabric::Channel>& channels) {
@@ -291,7 +277,8 @@ void predict_group(RelayPlan& plan, const Cabling& cabling, const fabric::Graph&
   for (const auto& [name, operation] : kCalls) {
     for (const double bytes : kPredictedBytes) {
       plan.calls.push_back(
-          {name, bytes, collective::choose(problem_of(operation, plan.members.size(), bytes), topology, {}).front()});
+          {name, bytes,
+           collective::choose(problem_of(operation, false, topology.n_ranks(), bytes), topology, {}).front()});
     }
   }
 }

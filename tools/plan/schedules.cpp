@@ -57,28 +57,10 @@ std::vector<Row> rows_of(const Analysis& analysis) {
   };
 }
 
-/// Of 4-byte elements, `bytes` in all for each rank.
-Problem problem_of(const Row& row, uint32_t n_ranks, double bytes) {
-  Problem problem;
-  problem.operation = row.operation;
-  problem.n_ranks = n_ranks;
-  problem.element_bytes = 4;
-  problem.needs_rank_order = row.is_in_order;
-  if (row.operation == Operation::barrier) {
-    return problem;
-  }
-  const bool is_whole = row.operation == Operation::all_reduce || row.operation == Operation::broadcast ||
-                        row.operation == Operation::reduce;
-  const size_t n_shares = is_whole ? 1 : row.operation == Operation::all_to_all ? size_t{n_ranks} * n_ranks : n_ranks;
-  const double share = is_whole ? bytes : bytes / n_ranks;
-  problem.shares.assign(n_shares, static_cast<uint64_t>(std::ceil(share / 4)) * 4);
-  return problem;
-}
-
 PlannedCall planned_call(const Row& row, const collective::Topology& topology, double bytes) {
   const collective::CostModel& model = topology.model();
   std::vector<collective::Choice> choices =
-      collective::choose(problem_of(row, topology.n_ranks(), bytes), topology, {});
+      collective::choose(problem_of(row.operation, row.is_in_order, topology.n_ranks(), bytes), topology, {});
   PlannedCall call{row.operation, row.is_in_order, bytes, 0, std::move(choices.front()), std::nullopt};
   call.bound_us = std::max(row.least_hops * model.latency_us, bytes / (row.rate * model.bytes_per_us));
   if (choices.size() > 1) {
@@ -88,6 +70,23 @@ PlannedCall planned_call(const Row& row, const collective::Topology& topology, d
 }
 
 }  // namespace
+
+Problem problem_of(Operation operation, bool is_in_order, uint32_t n_ranks, double bytes) {
+  Problem problem;
+  problem.operation = operation;
+  problem.n_ranks = n_ranks;
+  problem.element_bytes = 4;
+  problem.needs_rank_order = is_in_order;
+  if (operation == Operation::barrier) {
+    return problem;
+  }
+  const bool is_whole =
+      operation == Operation::all_reduce || operation == Operation::broadcast || operation == Operation::reduce;
+  const size_t n_shares = is_whole ? 1 : operation == Operation::all_to_all ? size_t{n_ranks} * n_ranks : n_ranks;
+  const double share = is_whole ? bytes : bytes / n_ranks;
+  problem.shares.assign(n_shares, static_cast<uint64_t>(std::ceil(share / 4)) * 4);
+  return problem;
+}
 
 std::string PlannedCall::name() const {
   return std::string(collective::operation_text(operation)) + (is_in_order ? " in order" : "");

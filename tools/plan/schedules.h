@@ -25,6 +25,9 @@ struct PlannedCall {
   std::string name() const;
 };
 
+/// A collective of 4-byte elements, `bytes` in all for each rank: shares are rounded up to whole elements. Thread-safe.
+collective::Problem problem_of(collective::Operation operation, bool is_in_order, uint32_t n_ranks, double bytes);
+
 /// All collectives, each at all kPredictedBytes (barrier once), in the order in which they are listed. The graph must
 /// be connected, `topology` be made of it, and `analysis` have its rates. Seconds on 64 nodes. Pure. Thread-safe.
 std::vector<PlannedCall> planned_calls(const Analysis& analysis, const collective::Topology& topology);

@@ -16,8 +16,9 @@ namespace ringbolt::tools::relayed {
 
 /// Measures both directions between all nodes that no cable joins which is up, by messages of a group on all nodes, one
 /// pair at a time. Pairs that no way joins are unreachable. A group that can't be made, or breaks, makes the pairs that
-/// are left fail. Blocks, at most, for the options' time limit per pair and once more.
-/// `watch` may stop it.
+/// are left fail. Blocks, at most, for the options' time limit per pair, and two minutes more of each part of the
+/// cluster: for its ranks to start, to meet and to end.
+/// `watch` may stop it. Changes this process's environment (ranks::prepare_meeting()): not thread-safe.
 std::vector<Direction> measure_relayed(const LiveCluster& live, const MatrixOptions& options, const PairWatch& watch);
 
 /// Nodes that cables which are up join, directly or through others: each such part ascending, parts by their first

@@ -225,7 +225,7 @@ std::vector<std::pair<uint32_t, uint32_t>> relayed_pairs(Group& group) {
   }
   std::vector<uint8_t> all(size_t{group.size()} * group.size());
   if (const Status status = group.all_gather(mine.data(), all.data(), mine.size(), Type::uint8); !status.is_ok()) {
-    throw UsageError(status.text);
+    throw FoundProblem(status.text);
   }
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
   for (uint32_t a = 0; a < group.size(); ++a) {

@@ -15,6 +15,7 @@ std::string folder_of(const cluster::RuntimeDir& dir, const std::string& cluster
 std::string folder_outside(const cluster::RuntimeDir& dir);
 
 /// Writes the page of what programs of the cluster have recorded that began at `since_ns` (CLOCK_MONOTONIC) or later.
+/// A file that is no timeline is passed over. Throws base::Error where the folder can't be listed.
 std::string run_page(const LiveCluster& live, uint64_t since_ns);
 
 }  // namespace ringbolt::tools::trace_command

@@ -40,7 +40,7 @@ struct Moment {
 struct Side {
   size_t recording = 0;  ///< place among the recordings
   trace::QueuePair pair{};
-  std::vector<Moment> events{};
+  std::vector<Moment> events{};  ///< as the recorder wrote them, the oldest first
   std::vector<Span> spans{};
   std::optional<size_t> peer{};  ///< the other end, if it was recorded, too
 
@@ -70,6 +70,7 @@ struct Conversation {
   size_t left = 0;  ///< place of a side
   std::optional<size_t> right{};
 };
+/// All of them, by their first side. Thread-safe.
 std::vector<Conversation> conversations_of(const Timeline& timeline);
 
 /// An event of one of its sides.
@@ -89,9 +90,11 @@ struct Selection {
 };
 
 /// Reads the files; one that is no timeline is an error, or is passed over if `is_lenient`. Throws base::Error.
+/// Reads each whole, up to 4 GiB: memory for the largest, and for all events.
 std::vector<Recording> read_recordings(const std::vector<std::string>& paths, bool is_lenient);
 
 /// The other end of each chosen one is chosen, too. Pure, but for a look at the clock.
+/// Queue pairs without an event are left out. Without any, begin_ns is above end_ns.
 Timeline make_timeline(std::vector<Recording> recordings, const Selection& selection);
 
 /// "client.c:88 in send_next()"; empty: not known.

@@ -1,14 +1,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <span>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "cluster/read_file.h"
 #include "commands.h"
 #include "failure.h"
 #include "page_file.h"
@@ -99,18 +98,9 @@ std::optional<uint32_t> number_in(const std::string& text) {
 }  // namespace
 
 std::vector<std::string> files_in(const std::string& folder) {
-  std::vector<std::string> all;
-  std::error_code error;
-  for (auto one = std::filesystem::directory_iterator(folder, error);
-       !error && one != std::filesystem::directory_iterator(); one.increment(error)) {
-    if (one->path().native().ends_with(trace::kSuffix)) {
-      all.push_back(one->path().string());
-    }
-  }
-  if (error && error.value() != ENOENT) {
-    throw base::Error(error.value(), "list", folder, "look at its rights");
-  }
-  std::ranges::sort(all);
+  std::vector<std::string> all = cluster::names_in(folder);
+  std::erase_if(all, [](const std::string& name) { return !name.ends_with(trace::kSuffix); });
+  std::ranges::transform(all, all.begin(), [&](const std::string& name) { return folder + "/" + name; });
   return all;
 }
 

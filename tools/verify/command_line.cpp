@@ -5,11 +5,10 @@
 
 #include "pair/command_line.h"
 #include "validators.h"
+#include "verify/step.h"
 
 namespace ringbolt::tools::verify {
 namespace {
-
-constexpr uint64_t kMostBytes = uint64_t{1} << 30U;
 
 void add_what(CLI::App* command, VerifyOptions& options) {
   command->add_option("mode", options.mode, "stream, write, read, atomic, churn or soak (default: stream)")

@@ -16,7 +16,6 @@ using pair::Transport;
 constexpr uint64_t kUsualMostBytes = 65536;
 constexpr uint64_t kUsualChurnBytes = 4096;
 constexpr uint32_t kUsualQueuePairs = 4;
-constexpr uint64_t kMostBytes = uint64_t{1} << 30U;
 /// Of memory for what is under way, in each direction.
 constexpr uint64_t kSendBudget = uint64_t{2} << 20U;
 constexpr uint64_t kReceiveBudget = uint64_t{4} << 20U;

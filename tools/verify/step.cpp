@@ -12,7 +12,6 @@ namespace ringbolt::tools::verify {
 
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 30U;
 bool within(uint64_t value, uint64_t least, uint64_t most) { return value >= least && value <= most; }
 
 }  // namespace

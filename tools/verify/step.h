@@ -20,6 +20,9 @@ const char* text_of(Order order);  ///< "strict"
 
 /// Depths of some devices count frames of so many bytes, and there a message fits only a receive of as many frames.
 inline constexpr uint64_t kFrameBytes = 4096;
+/// Of a message: below 2^31, the most that RC and UC carry (InfiniBand Architecture Specification), and a limit of
+/// memory.
+inline constexpr uint64_t kMostBytes = uint64_t{1} << 30U;
 
 /// One thing that both ends do together. The client decides, the server gets it as a text.
 struct Step {

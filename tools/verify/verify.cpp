@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/printable.h"
 #include "base/say.h"
 #include "commands.h"
 #include "failure.h"
@@ -388,11 +389,13 @@ int verify_run(const VerifyOptions& given) {
     const Result result = ends.run();
     const bool is_refused = !result.refusal.empty();
     if (options.is_json || !is_refused) {
-      fmt::print("{}", options.is_json ? verify::result_json(result) + "\n" : verify::result_text(result));
+      // Names and findings in it are the other end's word.
+      fmt::print("{}", options.is_json ? verify::result_json(result) + "\n"
+                                       : base::printable(verify::result_text(result), '?', true));
       std::fflush(stdout);
     }
     if (is_refused) {
-      base::say(fmt::format("ringbolt verify: refused: {}\n", result.refusal));
+      base::say(fmt::format("ringbolt verify: refused: {}\n", base::printable(result.refusal)));
     }
     return answer_unless_stopped(verify::exit_code_of(result));
   } catch (const ProbeFailure& failure) {

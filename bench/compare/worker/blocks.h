@@ -29,6 +29,7 @@
 namespace ringbolt::bench {
 
 /// Gathers what a block needs besides the channel.
+/// No loop here has a deadline of its own: serve() ends the process (kBlockDeadlineS), and the driver tells of it.
 struct Block {
   const Command& command;
   TurnPage& page;

@@ -26,6 +26,7 @@ class Control {
   Control& operator=(const Control&) = delete;
 
   /// Gives `blob` (any bytes) to the driver and returns the blobs of all ranks, by rank. Blocks.
+  /// Until the last rank has given its own; the driver's patience bounds that. Throws std::runtime_error.
   std::vector<std::string> exchange(const std::string& blob);
 
   /// Waits for the next command; false when the driver says `quit` or is gone.

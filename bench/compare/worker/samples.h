@@ -4,6 +4,7 @@
 #include <x86intrin.h>
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -47,7 +48,8 @@ class Samples {
   Samples();
   /// Starts a block. `iterations` is at most kMax.
   void begin(uint64_t iterations);
-  void add(uint64_t ticks) { ticks_[count_++] = static_cast<uint32_t>(ticks); }
+  /// What took longer than 32 bits of ticks, more than a second, counts as that long.
+  void add(uint64_t ticks) { ticks_[count_++] = static_cast<uint32_t>(std::min<uint64_t>(ticks, UINT32_MAX)); }
 
   /// Ends a block of latencies: `ok p50_ns= p99_ns= max_ns= mean_ns= n= seconds= switches=`, each sample divided by
   /// `trips` (2 makes half of a round trip).

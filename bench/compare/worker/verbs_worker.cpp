@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "serve.h"
@@ -131,6 +132,7 @@ class VerbsChannel {
     uint64_t taken = 0;
     while (taken < count) {
       const int n = ibv_poll_cq(endpoint_.receive_cq(), kListLength, completions.data());
+      check(n < 0 ? EIO : 0, "ibv_poll_cq");
       for (int i = 0; i < n; ++i) {
         check_success(completions[static_cast<unsigned>(i)]);
         expect_holds(arena.slot(taken % kSlots), sizeof taken, seed_of(0, taken));
@@ -195,6 +197,7 @@ class VerbsChannel {
   uint64_t reap_sends() {
     std::array<ibv_wc, 16> completions{};
     const int n = ibv_poll_cq(endpoint_.send_cq(), static_cast<int>(completions.size()), completions.data());
+    check(n < 0 ? EIO : 0, "ibv_poll_cq");
     for (int i = 0; i < n; ++i) {
       check_success(completions[static_cast<unsigned>(i)]);
     }
