@@ -19,7 +19,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # The compiler collects its garbage each time that its heap has doubled, from 128 MiB on. A batch of sources ends at
   # 0.7 to 1.1 GiB: the first collections free little, and leaving them out saves a sixth of the time for a fifth more
   # memory. Unit: KiB.
-  target_compile_options(ringbolt_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
+  target_compile_options(ringbolt_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # Requests and headers of some hundred bytes begin as zeros: "rep stos", the default, takes 30 cycles to get going.
