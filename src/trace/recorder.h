@@ -105,6 +105,12 @@ class Recorder {
                ? returns_to
                : place_of_new_call(returns_to, frame);
   }
+  /// Whether the call that returns to `address` is known, and is the program's own: nobody wants to hear of its caller.
+  bool is_own_place(const void* address) const noexcept {
+    const auto returns_to = reinterpret_cast<uint64_t>(address);
+    const PlaceEntry& known = tables_->places[place_of_address(returns_to)];
+    return known.address.load(std::memory_order_relaxed) == returns_to && known.is_wrapper == 0;
+  }
   /// An explanation, or a finding, was told; what does not fit is cut.
   /// `qpn` 0: of none. Fits kWords texts of 991 bytes; older ones are overwritten.
   void note_words(uint32_t qpn, bool is_finding, std::string_view text) noexcept;
