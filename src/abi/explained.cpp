@@ -21,6 +21,16 @@ namespace {
 /// Of the program's call of the guard that this is inlined into.
 #define RINGBOLT_OWN_CALL_SITE() base::call_site_of(__builtin_frame_address(0), __builtin_return_address(0))
 
+/// The same of a post at `at`, as explained_post_send_at() has it. What the recorder has found out of the place is not
+/// found out again: the callers of a call that is the program's own are never told (base::place_of()).
+[[gnu::always_inline]] inline base::CallSite site_of_post(const void* frame, const void* returns_to, uint64_t at) {
+  if (at != 0 && trace::recorder()->is_own_place(returns_to)) [[likely]] {
+    return {{reinterpret_cast<uintptr_t>(returns_to), 0, 0}};
+  }
+  return base::call_site_of(frame, returns_to);
+}
+#define RINGBOLT_SITE_OF_POST(at) site_of_post(__builtin_frame_address(0), __builtin_return_address(0), at)
+
 /// Empty outside of wr_complete().
 thread_local base::CallSite site_of_batch;
 
@@ -104,7 +114,7 @@ namespace {
     return refuse_destroyed("ibv_post_send", qp);
   }
   const bool is_batch = bad == nullptr && site_of_batch;  // of wr_complete(), which the program has called
-  return Qp::of(qp).impl->post_send_noted(wr, bad, {is_batch ? site_of_batch : RINGBOLT_OWN_CALL_SITE(), at});
+  return Qp::of(qp).impl->post_send_noted(wr, bad, {is_batch ? site_of_batch : RINGBOLT_SITE_OF_POST(at), at});
 }
 [[gnu::always_inline]] inline int explained_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   return explained_post_send_at(qp, wr, bad, 0);
@@ -116,7 +126,7 @@ namespace {
     device::name_refused(wr, bad);
     return refuse_destroyed("ibv_post_recv", qp);
   }
-  return Qp::of(qp).impl->post_receive_noted(wr, bad, {RINGBOLT_OWN_CALL_SITE(), at});
+  return Qp::of(qp).impl->post_receive_noted(wr, bad, {RINGBOLT_SITE_OF_POST(at), at});
 }
 [[gnu::always_inline]] inline int explained_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return explained_post_receive_at(qp, wr, bad, 0);

@@ -323,6 +323,7 @@ CallSite call_site_of(const void* frame, const void* return_address) {
   size_t found = 0;
   auto below = reinterpret_cast<uintptr_t>(frame);
   auto at = *static_cast<const uintptr_t*>(frame);  // what the caller had in its frame pointer
+  uintptr_t end = 0;                                // of the stack, once it is asked for
   for (int i = 0; i < kMostFrames; ++i) {
     if (found == 0) {
       const Owner owner = owner_of(next);
@@ -342,7 +343,8 @@ CallSite call_site_of(const void* frame, const void* return_address) {
     if (found == site.returns.size() || at <= below || at % sizeof(uintptr_t) != 0) {
       break;
     }
-    if (const uintptr_t end = stack_end(); end < 2 * sizeof(uintptr_t) || at > end - 2 * sizeof(uintptr_t)) {
+    end = end == 0 ? stack_end() : end;
+    if (end < 2 * sizeof(uintptr_t) || at > end - 2 * sizeof(uintptr_t)) {
       break;
     }
     next = reinterpret_cast<const uintptr_t*>(at)[1];

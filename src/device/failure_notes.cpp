@@ -79,7 +79,7 @@ std::string flags_missing(const QueuePairCore& core, uint32_t access) {
 /// What a failed send completes with when nobody has said more.
 base::Explanation why_send_failed(const QueuePairCore& core, const QueuePairNotes::Send& send, ibv_wc_status status) {
   std::string asked = fmt::format("{} bytes", send.length);
-  if (access_of(send.opcode) != 0) {
+  if (access_of(send.opcode()) != 0) {
     asked += fmt::format(", rkey {:#x}, address {:#x}", send.key, send.address);
   }
   switch (status) {
@@ -124,8 +124,10 @@ std::optional<PeerNotes::Note> peer_note(const QueuePairCore& core, NoteKind kin
 
 std::optional<PeerNotes::Note> peer_note_of(const QueuePairCore& core, const QueuePairNotes::Send& send,
                                             NoteKind kind) {
-  return core.process.peer_notes()->find([&](const PeerNotes::Note& note) { return is_of_peer(core, note, kind); },
-                                         send.peer_notes);
+  const PeerNotes& notes = *core.process.peer_notes();
+  const uint64_t count = notes.count();
+  const uint32_t newer = static_cast<uint32_t>(count) - send.peer_notes;
+  return notes.find([&](const PeerNotes::Note& note) { return is_of_peer(core, note, kind); }, count - newer);
 }
 
 base::Explanation why_pieces_refused(const QueuePairCore& core, std::span<const ibv_sge> pieces, uint32_t access) {
@@ -230,7 +232,7 @@ void note_refused_invalidation(const QueuePairCore& core, uint32_t key) {
 
 base::Explanation why_access_failed(const QueuePairCore& core, const Connection& connection,
                                     const QueuePairNotes::Send& send, ibv_wc_status status) {
-  const uint32_t access = access_of(send.opcode);
+  const uint32_t access = access_of(send.opcode());
   const link::RemoteProcess& remote = *connection.remote;
   base::Explanation why;
   std::string for_peer;
@@ -299,7 +301,7 @@ void explain_failed_send(const QueuePairCore& core, uint32_t place, ibv_wc_statu
   QueuePairNotes& notes = *core.notes;
   const QueuePairNotes::Send& send = notes.send(place);
   base::Incident incident;
-  incident.call = opcode_text(send.opcode);
+  incident.call = opcode_text(send.opcode());
   incident.object = qp_text(core);
   incident.detail = fmt::format("wr_id {}", send.wr_id);
   incident.status = text_of(status);
@@ -356,7 +358,7 @@ bool explain_starved_send(const QueuePairCore& core, uint32_t place) {
     return false;
   }
   base::Incident incident;
-  incident.call = opcode_text(send.opcode);
+  incident.call = opcode_text(send.opcode());
   incident.object = qp_text(core);
   incident.detail = fmt::format("wr_id {}", send.wr_id);
   incident.status = "waits for a receive of the peer";

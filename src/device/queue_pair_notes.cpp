@@ -1,6 +1,5 @@
 #include "device/queue_pair_notes.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,43 +10,14 @@
 
 namespace ringbolt::device {
 
-void QueuePairNotes::note_send(uint32_t place, const ibv_send_wr& wr, const Send& like) {
-  const bool is_atomic = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-  Send& note = sends_[place];
-  note.site = like.site;
-  note.ticks = like.ticks;
-  note.peer_notes = like.peer_notes;
-  note.wr_id = like.wr_id;
-  note.opcode = wr.opcode;
-  note.is_signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
-  last_send_ = place;
-  has_sent_ = true;
-  const bool has_pieces = wr.opcode != IBV_WR_BIND_MW && wr.opcode != IBV_WR_LOCAL_INV;  // else they are anything
-  note.pieces = wr.num_sge < 0 || !has_pieces ? 0 : std::min(static_cast<uint32_t>(wr.num_sge), most_pieces_);
-  note.length = 0;
-  ibv_sge* const pieces = pieces_.data() + size_t{place} * most_pieces_;
-  for (uint32_t i = 0; i < note.pieces; ++i) {
-    pieces[i] = wr.sg_list[i];
-    note.length += wr.sg_list[i].length;
-  }
-  note.key = is_atomic ? wr.wr.atomic.rkey : wr.wr.rdma.rkey;
-  note.address = is_atomic ? wr.wr.atomic.remote_addr : wr.wr.rdma.remote_addr;
-}
-
 uint64_t QueuePairNotes::posted_ns(const Send& send) const {
   return send.ticks == 0 ? base::now_ns() : clock_.ns(send.ticks);
 }
 
-void QueuePairNotes::note_receives(const ibv_recv_wr* list, uint32_t posted, const ReceivePosting& from) {
-  const ibv_recv_wr* original = from.original != nullptr ? from.original : list;
-  uint32_t i = 0;
-  for (; original != nullptr; original = original->next) {
+void QueuePairNotes::note_receive_list(const ibv_recv_wr* original, uint32_t posted, const ReceivePosting& from) {
+  for (uint32_t i = 0; original != nullptr && i < posted; original = original->next) {
     for (uint32_t places = places_of(original->num_sge); places > 0 && i < posted; --places, ++i) {
-      NotedReceive& note = receives_[next_receive_];
-      note.wr_id = original->wr_id;
-      note.site = from.site;
-      next_receive_ = next_receive_ + 1 == receives_.size() ? 0 : next_receive_ + 1;
-      ++receives_posted_;
+      note_receive(original->wr_id, from.site);
     }
   }
   if (posted != 0) {

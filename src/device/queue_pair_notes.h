@@ -2,6 +2,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/lock_guard.h"
 #include "base/mutex.h"
 #include "device/half_locks.h"
+#include "device/limits.h"
 #include "device/receive_ring.h"
 #include "trace/tick_clock.h"
 
@@ -37,18 +39,23 @@ struct NotedReceive {
 /// what failed it. Only while explaining; there is none otherwise.
 class QueuePairNotes {
  public:
-  struct Send {
+  /// One cache line: each post writes one.
+  struct alignas(64) Send {
     base::CallSite site;
-    uint64_t ticks = 0;       ///< when; 0: the post goes on
-    uint64_t peer_notes = 0;  ///< how many notes of processes there were before: what the peer says of it is newer
-    ibv_wr_opcode opcode = IBV_WR_SEND;
-    uint32_t key = 0;  ///< remote
-    uint64_t address = 0;
-    uint32_t length = 0;
+    uint64_t ticks = 0;  ///< when; 0: the post goes on
     uint64_t wr_id = 0;
+    uint64_t address = 0;  ///< remote, as the key
+    uint32_t key = 0;
+    uint32_t length = 0;
+    /// How many notes of processes there were before, modulo 2^32: what the peer says of it is newer.
+    uint32_t peer_notes = 0;
+    uint8_t code = IBV_WR_SEND;
+    uint8_t pieces = 0;
     bool is_signaled = false;
-    uint32_t pieces = 0;
+
+    ibv_wr_opcode opcode() const { return static_cast<ibv_wr_opcode>(code); }
   };
+  static_assert(sizeof(Send) == 64 && kMaxSge <= UINT8_MAX);
 
   /// Throws std::bad_alloc. `splits_pieces`: a request of several pieces takes as many places (profile::Knobs).
   QueuePairNotes(size_t send_slots, uint32_t send_pieces, uint32_t receive_depth, bool splits_pieces)
@@ -60,8 +67,9 @@ class QueuePairNotes {
 
   /// Of a request's places.
   uint32_t places_of(int pieces) const { return splits_pieces_ && pieces > 1 ? static_cast<uint32_t>(pieces) : 1; }
-  /// `like`: its site, ticks and peer_notes are those of the new one, and its wr_id.
-  void note_send(uint32_t place, const ibv_send_wr& wr, const Send& like) RINGBOLT_REQUIRES(send_half);
+  /// `wr_id`: the program's. `peer_notes`: as Send has them.
+  void note_send(uint32_t place, const ibv_send_wr& wr, uint64_t wr_id, const SendPosting& from, uint64_t peer_notes)
+      RINGBOLT_REQUIRES(send_half);
   /// The clock is read when the peer has the request, so that it need not wait for that.
   void note_time_of_send(uint32_t place, uint64_t ticks) RINGBOLT_REQUIRES(send_half) { sends_[place].ticks = ticks; }
   uint64_t ticks_now() const noexcept { return clock_.now(); }
@@ -77,7 +85,15 @@ class QueuePairNotes {
 
   /// So much of the list was taken, in places.
   void note_receives(const ibv_recv_wr* list, uint32_t posted, const ReceivePosting& from)
-      RINGBOLT_REQUIRES(receive_half);
+      RINGBOLT_REQUIRES(receive_half) {
+    const ibv_recv_wr* const original = from.original != nullptr ? from.original : list;
+    if (posted == 1) [[likely]] {  // the first of the list, if it has others
+      note_receive(original->wr_id, from.site);
+      last_receive_ticks_ = from.ticks != 0 ? from.ticks : clock_.now();
+    } else {
+      note_receive_list(original, posted, from);
+    }
+  }
   /// The receive that was taken last, behind which so many are posted.
   NotedReceive taken_receive(uint32_t behind) const RINGBOLT_REQUIRES(receive_half);
   /// "no receive was ever posted"; "0 receives are posted; 32 were, the last 3.0 s ago at server.c:90".
@@ -97,6 +113,16 @@ class QueuePairNotes {
   void clear();
 
  private:
+  void note_receive(uint64_t wr_id, const base::CallSite& site) RINGBOLT_REQUIRES(receive_half) {
+    NotedReceive& note = receives_[next_receive_];
+    note.wr_id = wr_id;
+    note.site = site;
+    next_receive_ = next_receive_ + 1 == receives_.size() ? 0 : next_receive_ + 1;
+    ++receives_posted_;
+  }
+  void note_receive_list(const ibv_recv_wr* original, uint32_t posted, const ReceivePosting& from)
+      RINGBOLT_REQUIRES(receive_half);
+
   const trace::TickClock clock_;
   const bool splits_pieces_;
   std::vector<Send> sends_ RINGBOLT_GUARDED_BY(send_half);
@@ -116,5 +142,32 @@ class QueuePairNotes {
   std::string ended_by_ RINGBOLT_GUARDED_BY(mutex_);
   bool is_ended_ RINGBOLT_GUARDED_BY(mutex_) = false;
 };
+
+// Within post(), which would spend as much on the call as on the note.
+inline void QueuePairNotes::note_send(uint32_t place, const ibv_send_wr& wr, uint64_t wr_id, const SendPosting& from,
+                                      uint64_t peer_notes) {
+  Send& note = sends_[place];
+  note.site = from.site;
+  note.ticks = from.ticks;
+  note.wr_id = wr_id;
+  note.peer_notes = static_cast<uint32_t>(peer_notes);
+  note.code = static_cast<uint8_t>(wr.opcode);  // of an opcode that is none the post is about to be refused
+  note.is_signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
+  const bool is_atomic = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  note.key = is_atomic ? wr.wr.atomic.rkey : wr.wr.rdma.rkey;
+  note.address = is_atomic ? wr.wr.atomic.remote_addr : wr.wr.rdma.remote_addr;
+  last_send_ = place;
+  has_sent_ = true;
+  const bool has_pieces = wr.opcode != IBV_WR_BIND_MW && wr.opcode != IBV_WR_LOCAL_INV;  // else they are anything
+  const uint32_t count = wr.num_sge < 0 || !has_pieces ? 0 : std::min(static_cast<uint32_t>(wr.num_sge), most_pieces_);
+  note.pieces = static_cast<uint8_t>(count);
+  uint32_t length = 0;
+  ibv_sge* const pieces = pieces_.data() + size_t{place} * most_pieces_;
+  for (uint32_t i = 0; i < count; ++i) {
+    pieces[i] = wr.sg_list[i];
+    length += wr.sg_list[i].length;
+  }
+  note.length = length;
+}
 
 }  // namespace ringbolt::device

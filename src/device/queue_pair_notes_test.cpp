@@ -21,12 +21,7 @@ class QueuePairNotesTest : public testing::Test {
  protected:
   QueuePairNotes::Send note(const ibv_send_wr& wr, uint32_t place = 0) {
     const SendGuard guard(locks_);
-    QueuePairNotes::Send like;
-    like.site = site(place + 1);
-    like.ticks = 77;
-    like.peer_notes = 5;
-    like.wr_id = 9;
-    notes_.note_send(place, wr, like);
+    notes_.note_send(place, wr, 9, {site(place + 1), 77}, 5);
     return notes_.send(place);
   }
   ibv_sge noted_piece(uint32_t place, uint32_t index) {
@@ -75,7 +70,7 @@ TEST_F(QueuePairNotesTest, keep_what_a_write_names) {
   wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
   const auto noted = note(wr, 3);
   EXPECT_EQ(noted.wr_id, 9U);
-  EXPECT_EQ(noted.opcode, IBV_WR_RDMA_WRITE);
+  EXPECT_EQ(noted.opcode(), IBV_WR_RDMA_WRITE);
   EXPECT_EQ(noted.key, 0x5678U);
   EXPECT_EQ(noted.address, 0xabcd000U);
   EXPECT_EQ(noted.length, 30U);
@@ -180,7 +175,7 @@ TEST_F(QueuePairNotesTest, know_when_a_send_was_posted) {
   EXPECT_GE(notes_.posted_ns(send), before);
   {
     const SendGuard guard(locks_);
-    notes_.note_send(2, request(IBV_WR_SEND, 1), send);
+    notes_.note_send(2, request(IBV_WR_SEND, 1), 1, {}, 0);
     notes_.note_time_of_send(2, notes_.ticks_now());
     send = notes_.send(2);
   }

@@ -186,36 +186,35 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
   return base::caught_errno();  // to name the request as well would cost the hot path two registers
 }
 
+[[gnu::noinline]] void SendQueue::note_up_to(uint32_t end, NotedList& list, const SendPosting& from) {
+  QueuePairNotes& notes = *core_.notes;
+  while (list.one != nullptr && list.original != nullptr && list.at != end) {
+    notes.note_send(place(list.at++), *list.one, list.original->wr_id, from, list.peer_notes);
+    if (++list.places == notes.places_of(list.one->num_sge)) {
+      list.one = list.one->next;
+      list.original = list.original->next;
+      list.places = 0;
+    }
+  }
+}
+
 // Notes are made before the requests are the peer's, since they may fail at once; what has time comes after.
 [[gnu::flatten]] int SendQueue::post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const SendPosting& from) try {
   const SendGuard guard(core_.locks);
   QueuePairNotes& notes = *core_.notes;
-  QueuePairNotes::Send note;
-  note.site = from.site;
-  note.ticks = from.ticks;
-  note.peer_notes = core_.process.peer_notes()->count();
   const uint32_t first = core_.sends.tail.load(std::memory_order_relaxed);
   const uint32_t room = slots() - core_.sends.unfinished();
-  const ibv_send_wr* original = from.original != nullptr ? from.original : wr;
-  const ibv_send_wr* one = wr;
-  uint32_t at = first;
-  uint32_t noted_places = 0;  // of `one`
-  const auto note_up_to = [&](uint32_t end) RINGBOLT_REQUIRES(send_half) {
-    while (one != nullptr && original != nullptr && at != end) {
-      note.wr_id = original->wr_id;
-      notes.note_send(place(at++), *one, note);
-      if (++noted_places == notes.places_of(one->num_sge)) {
-        one = one->next;
-        original = original->next;
-        noted_places = 0;
-      }
-    }
-  };
-  note_up_to(first + room);
+  const bool is_one = wr != nullptr && wr->next == nullptr && room != 0 && notes.places_of(wr->num_sge) == 1;
+  NotedList list{wr, from.original != nullptr ? from.original : wr, first, core_.process.peer_notes()->count()};
+  if (is_one) [[likely]] {
+    notes.note_send(place(first), *wr, list.original->wr_id, from, list.peer_notes);
+  } else {
+    note_up_to(first + room, list, from);
+  }
   const int error = post_locked(wr, bad);
   const uint32_t tail = core_.sends.tail.load(std::memory_order_relaxed);
   if (tail - first > room) [[unlikely]] {
-    note_up_to(tail);  // of a long list some were over before the last was taken, and have made room for it
+    note_up_to(tail, list, from);  // of a long list some were over before the last was taken, and have made room for it
   }
   if (from.ticks == 0 && tail != first) {
     const uint64_t now = notes.ticks_now();

@@ -123,6 +123,15 @@ class SendQueue {
 
  private:
   int post_locked(ibv_send_wr* wr, ibv_send_wr** bad) RINGBOLT_REQUIRES(send_half);
+  /// How far a list is noted: `places` of `one` are, and `at` is the next index.
+  struct NotedList {
+    const ibv_send_wr* one;
+    const ibv_send_wr* original;
+    uint32_t at;
+    uint64_t peer_notes;
+    uint32_t places = 0;
+  };
+  void note_up_to(uint32_t end, NotedList& list, const SendPosting& from) RINGBOLT_REQUIRES(send_half);
   void note_failure(const SendEntry& entry, ibv_wc_status status) const RINGBOLT_REQUIRES(send_half);
   void explain_failure(const SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
   int check_list(const ibv_send_wr* wr) const RINGBOLT_REQUIRES(send_half);

@@ -175,7 +175,7 @@ int SendQuirks::append_part(SendQueue& queue, const ibv_send_wr& wr, const SendR
   if (part != 0) {
     core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
       const QueuePairNotes::Send noted = notes.send(queue.place(first));
-      notes.note_send(queue.place(index), wr, noted);
+      notes.note_send(queue.place(index), wr, noted.wr_id, {noted.site, noted.ticks}, noted.peer_notes);
     });
   }
   queue.commit(entry);

@@ -34,6 +34,21 @@ void KeptMemories::give_back(Request& request) {
     }
   }
   request.kept = nullptr;
+  for (const KeptMemory::Piece& one : request.inherited) {
+    request.lender->give_back(one);
+  }
+  request.inherited.clear();
+  request.lender = nullptr;
+}
+
+void KeptMemories::leave_to(Request& request, Request& heir) {
+  // Both are of one queue pair, and so of one domain: the lender is always the same.
+  heir.lender = request.kept;
+  for (Piece& one : request.pieces) {
+    if (one.kept.memory != nullptr) {
+      heir.inherited.push_back(std::exchange(one.kept, {}));
+    }
+  }
 }
 
 const KeptMemory* KeptMemories::find(const ibv_pd* pd) const {

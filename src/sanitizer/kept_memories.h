@@ -25,6 +25,8 @@ class KeptMemories {
   /// Of a request that is over. No effect where it has none.
   /// The device must have done with the request.
   static void give_back(Request& request);
+  /// All of it is `heir`'s from here on, which sends from there, and is not over.
+  static void leave_to(Request& request, Request& heir);
 
   /// What there is of the domain; null: nothing.
   /// Good until remove().

@@ -24,13 +24,14 @@ Finding overlap(const Request& request, const Piece& piece, const Request& earli
 }
 
 /// Has the fenced request send from where what `target` reads will lie. False: parts of it lie elsewhere.
-/// The kept memory stays until the READ is settled, which the fenced send follows on its queue pair.
-bool lead_to_kept(const Request& target, const Piece& piece, ibv_sge& segment) {
+/// The kept memory stays until the fenced request is over: it may be under way still when the READ was polled.
+bool lead_to_kept(const Request& request, Request& target, const Piece& piece, ibv_sge& segment) {
   for (const Piece& one : target.pieces) {
     if (one.kept.memory != nullptr && piece.address >= one.address &&
         piece.address + piece.length <= one.address + one.length) {
       segment.addr = reinterpret_cast<uintptr_t>(one.kept.memory) + (piece.address - one.address);
       segment.lkey = one.kept.lkey;
+      target.borrower = request.number;  // the latest is over last: requests of one send queue complete in order
       return true;
     }
   }
@@ -45,10 +46,10 @@ void find_overlap_of_send(const RequestTable& table, Request& request, const Pie
   }
   const bool is_read_before_it = target->use == Use::read && target->qp == request.qp;
   if (request.is_fenced && is_read_before_it) {
-    // The device sends when it has read; what it has read lies elsewhere still.
-    if (lead_to_kept(*target, piece, segment)) {
-      request.is_given_up = true;
-    } else if (target->is_poisoned) {  // until the READ was polled: the poison would be sent
+    // The device sends when it has read: what lies there at the post is neither to be copied nor to be compared. What
+    // it has read may lie elsewhere still.
+    request.is_given_up = true;
+    if (target->kept != nullptr && !lead_to_kept(request, *target, piece, segment)) {
       base::say(
           "ringbolt: a fenced request gathers parts of what was read before it: give RINGBOLT_SANITIZE all kinds "
           "but early, or it sends what is not there yet\n");
@@ -87,6 +88,19 @@ void find_overlaps(const RequestTable& table, Request& request, ibv_sge* list, s
       find_overlap_of_send(table, request, piece, list[piece.segment], found);
     } else {
       find_overlap_of_receive(table, request, piece, found);
+    }
+  }
+}
+
+void find_overlaps_of_copy(const RequestTable& table, const Request& request, std::span<const Piece> pieces,
+                           std::vector<Finding>& found) {
+  for (const Piece& piece : pieces) {
+    if (Request* const target = table.writer_of(piece.address, piece.length); target != nullptr) {
+      unpoison(*target);  // what is sent is what was there, as it is without us
+      found.push_back(overlap(request, piece, *target, "sent-and-received",
+                              "inline data are copied from memory that is being received into",
+                              "poll the completion of the receive or READ first: the post itself copies inline data, "
+                              "fenced or not"));
     }
   }
 }

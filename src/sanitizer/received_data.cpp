@@ -55,6 +55,16 @@ void unpoison(Request& request) {
   request.is_given_up = true;
 }
 
+Finding region_not_writable(const Request& request, const base::CallSite& polled) {
+  return {Kind::buffers,
+          "region-not-writable",
+          "what was to come had to go to a region that the device may not write to",
+          fmt::format("{}: the region with lkey {:#x} has no IBV_ACCESS_LOCAL_WRITE", text_of(request),
+                      request.read_only->lkey),
+          {{"posted", request.posted}, {"registered", request.read_only->made}, {"completion polled", polled}},
+          "register it with IBV_ACCESS_LOCAL_WRITE: receives, READs and atomics write there"};
+}
+
 std::optional<Finding> place(Request& request, uint64_t length_bytes, const base::CallSite& polled) {
   if (const Piece* gone = find_unmapped(request)) {
     return request.is_given_up ? std::nullopt : std::optional(memory_unmapped_in_use(request, *gone, polled));

@@ -19,6 +19,9 @@ void hold_back(Request& request, bool poisons);
 /// Memory that is not mapped any more is left alone.
 void unpoison(Request& request);
 
+/// It failed since it was to write to a region that the device may not write to. `request.read_only` is set.
+Finding region_not_writable(const Request& request, const base::CallSite& polled);
+
 /// At the completion: gives the program the first `length_bytes`, and behind them what it had there before. Memory that
 /// is not mapped any more gets nothing, and memory that was written to meanwhile is told of.
 /// `length_bytes`: as the completion says, so the device's word: cut to what the request has.

@@ -40,7 +40,7 @@ void Regions::clear() {
   exposed_ = {};
 }
 
-bool Regions::resolve(const ibv_pd* pd, std::span<const ibv_sge> list, std::vector<Piece>& pieces) const {
+bool Regions::resolve(Request& request, std::span<const ibv_sge> list) const {
   bool is_sound = true;
   for (size_t i = 0; i < list.size(); ++i) {
     const ibv_sge& one = list[i];
@@ -50,11 +50,15 @@ bool Regions::resolve(const ibv_pd* pd, std::span<const ibv_sge> list, std::vect
     const auto known = regions_.find(one.lkey);
     const Region* const region = known == regions_.end() ? nullptr : &known->second;
     // Without sums that might wrap: the program's numbers may be anything.
-    const bool is_good = region != nullptr && region->pd == pd && one.addr >= region->iova &&
-                         one.addr - region->iova <= region->length &&
-                         one.length <= region->length - (one.addr - region->iova);
+    const bool is_there = region != nullptr && region->pd == request.pd && one.addr >= region->iova &&
+                          one.addr - region->iova <= region->length &&
+                          one.length <= region->length - (one.addr - region->iova);
+    const bool is_good = is_there && (request.use == Use::send || region->lets_device_write());
+    if (is_there && !is_good) {
+      request.read_only = {one.lkey, region->made};
+    }
     if (is_good) {
-      pieces.push_back({region->address + (one.addr - region->iova), one.length, one.lkey, i, {}});
+      request.pieces.push_back({region->address + (one.addr - region->iova), one.length, one.lkey, i, {}});
     }
     is_sound = is_sound && is_good;
   }

@@ -27,6 +27,7 @@ struct Region {
   bool overlaps(const Piece& piece) const {
     return piece.address < address + length && address < piece.address + piece.length;
   }
+  bool lets_device_write() const { return (access & IBV_ACCESS_LOCAL_WRITE) != 0; }
   bool lets_peers_write() const { return (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0; }
 };
 
@@ -47,10 +48,11 @@ class Regions {
   void remove(uint32_t lkey);
   void clear();
 
-  /// Appends to `pieces` what `list` names, without empty ones. False: some of it lies outside of its region, or in no
-  /// region of `pd`; the device will say so (InfiniBand Architecture Specification 1.4, 10.6.3).
+  /// Appends to the request's pieces what `list` names, without empty ones. False: some of it lies outside of its
+  /// region, in no region of the request's domain, or where the request would write and may not, which is then its
+  /// `read_only`; the device will say so (InfiniBand Architecture Specification 1.4, 10.6.3).
   /// Pieces that are sound are appended all the same.
-  bool resolve(const ibv_pd* pd, std::span<const ibv_sge> list, std::vector<Piece>& pieces) const;
+  bool resolve(Request& request, std::span<const ibv_sge> list) const;
   /// Whether a region that peers may write to has some of it, the request's own or another.
   bool is_exposed(const Piece& piece) const;
 

@@ -32,15 +32,24 @@ class RegionsTest : public ::testing::Test {
     one.pd = &pd_;
     return one;
   }
-  bool resolves(uint64_t address, uint32_t length, uint32_t lkey = kKey) {
-    pieces_.clear();
+  bool resolves(uint64_t address, uint32_t length, uint32_t lkey = kKey, Use use = Use::send) {
     const ibv_sge one{address, length, lkey};
-    return regions_.resolve(&pd_, {&one, 1}, pieces_);
+    return resolves({&one, 1}, use);
+  }
+  bool resolves(std::span<const ibv_sge> list, Use use = Use::send, ibv_pd* pd = nullptr) {
+    Request request;
+    request.use = use;
+    request.pd = pd == nullptr ? &pd_ : pd;
+    const bool is_sound = regions_.resolve(request, list);
+    pieces_ = request.pieces;
+    read_only_ = request.read_only;
+    return is_sound;
   }
 
   ibv_pd pd_{};
   Regions regions_;
   std::vector<Piece> pieces_;
+  std::optional<ReadOnly> read_only_;
 };
 
 TEST_F(RegionsTest, a_piece_lies_where_the_region_does) {
@@ -68,16 +77,34 @@ TEST_F(RegionsTest, what_is_not_all_within_it_is_no_piece) {
   EXPECT_FALSE(resolves(0x9000, 8, kKey + 1));
   ibv_pd other{};
   const ibv_sge one{0x9000, 8, kKey};
-  EXPECT_FALSE(regions_.resolve(&other, {&one, 1}, pieces_)) << "of another protection domain";
+  EXPECT_FALSE(resolves({&one, 1}, Use::send, &other)) << "of another protection domain";
 }
 
 TEST_F(RegionsTest, a_list_keeps_the_places_of_its_pieces) {
   add();
   const std::vector<ibv_sge> list{{0x9000, 4, kKey}, {1, 0, 999}, {0x9000, 4, 999}, {0x9020, 4, kKey}};
-  EXPECT_FALSE(regions_.resolve(&pd_, list, pieces_)) << "one has a key that is none";
+  EXPECT_FALSE(resolves(list)) << "one has a key that is none";
   ASSERT_EQ(pieces_.size(), 2U);
   EXPECT_EQ(pieces_[0].segment, 0U);
   EXPECT_EQ(pieces_[1].segment, 3U);
+}
+
+TEST_F(RegionsTest, what_comes_goes_where_the_device_may_write_alone) {
+  add(IBV_ACCESS_REMOTE_READ);
+  EXPECT_TRUE(resolves(0x9000, 8)) << "a send reads";
+  for (const Use use : {Use::receive, Use::read}) {
+    EXPECT_FALSE(resolves(0x9000, 8, kKey, use));
+    EXPECT_TRUE(pieces_.empty());
+    ASSERT_TRUE(read_only_);
+    EXPECT_EQ(read_only_->lkey, kKey);
+    EXPECT_EQ(read_only_->made.returns[0], 1U) << "where it was registered";
+    EXPECT_FALSE(resolves(0x9063, 2, kKey, use));
+    EXPECT_FALSE(read_only_) << "it is not all within the region, which the device says first";
+    EXPECT_TRUE(resolves(0x9000, 0, kKey, use)) << "no byte";
+  }
+  regions_.change(mr(), false, IBV_ACCESS_LOCAL_WRITE);
+  EXPECT_TRUE(resolves(0x9000, 8, kKey, Use::read));
+  EXPECT_FALSE(read_only_);
 }
 
 TEST_F(RegionsTest, a_zero_based_region_begins_at_zero) {

@@ -22,12 +22,12 @@ Finding race(const Request& earlier, const Request& later) {
   const bool is_same = earlier.qp == later.qp;
   return {Kind::races,
           is_same ? "write-may-pass-read" : "remote-accesses-unordered",
-          is_same ? "a WRITE may change what an earlier READ has yet to read"
+          is_same ? "a WRITE or an atomic may change what an earlier READ has yet to read"
                   : "requests of two queue pairs access the same memory of a peer, and nothing orders them",
           fmt::format("{} at {:#x}, rkey {:#x}; {} at {:#x} is not complete", text_of(later), later.remote_address,
                       later.rkey, text_of(earlier), earlier.remote_address),
           {{"posted", later.posted}, {"first posted", earlier.posted}},
-          is_same ? "post the WRITE with IBV_SEND_FENCE, or poll the READ's completion first"
+          is_same ? "post the later one with IBV_SEND_FENCE, or poll the READ's completion first"
                   : "poll the first one's completion before posting the second, or use one queue pair"};
 }
 
@@ -35,7 +35,8 @@ Finding race(const Request& earlier, const Request& later) {
 
 bool is_race(const Request& earlier, const Request& later) {
   if (earlier.qp == later.qp) {
-    return writes(later) && earlier.use == Use::read && !later.is_fenced;
+    const bool may_pass = earlier.use == Use::read && !later.is_fenced;
+    return may_pass && (writes(later) || (later.is_atomic() && !earlier.is_atomic()));
   }
   return writes(earlier) || writes(later);
 }

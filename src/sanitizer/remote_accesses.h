@@ -15,8 +15,10 @@
 namespace ringbolt::sanitizer {
 
 /// Whether two requests of this process that are under way and access the same memory of a peer may take effect in
-/// either order. On one queue pair they keep theirs, but for a WRITE behind a READ or an atomic, which waits for these
-/// only if it is fenced (InfiniBand Architecture Specification 1.4, 10.8.3.3, table of ordering). Pure.
+/// either order. On one queue pair they keep theirs, but for a WRITE or an atomic behind a READ, and a WRITE behind an
+/// atomic, which wait only if they are fenced (InfiniBand Architecture Specification 1.4, 10.8.3.3, table of ordering).
+/// Atomics behind atomics count as in order: the responder executes them so (9.5), and what they bring says which was
+/// first. Pure.
 bool is_race(const Request& earlier, const Request& later);
 
 /// `met`: what another process did meanwhile. `polled`: where the request's completion was polled; empty where it is

@@ -60,4 +60,18 @@ std::unique_ptr<Request> request_of(QueuePair* qp, SharedQueue* srq, ibv_pd* pd,
 
 bool uses_memory(const ibv_send_wr& wr) { return carries_data(wr.opcode) && (wr.send_flags & IBV_SEND_INLINE) == 0; }
 
+std::vector<Piece> copied_pieces(const ibv_send_wr& wr, uint32_t most_bytes) {
+  std::vector<Piece> pieces;
+  const bool is_inline = carries_data(wr.opcode) && (wr.send_flags & IBV_SEND_INLINE) != 0;
+  if (!is_inline || wr.num_sge > kMostPieces || length_of(wr.sg_list, wr.num_sge) > most_bytes) {
+    return pieces;
+  }
+  for (int i = 0; i < wr.num_sge; ++i) {
+    if (wr.sg_list[i].length != 0) {
+      pieces.push_back({wr.sg_list[i].addr, wr.sg_list[i].length, 0, static_cast<size_t>(i), {}});
+    }
+  }
+  return pieces;
+}
+
 }  // namespace ringbolt::sanitizer

@@ -32,6 +32,12 @@ struct Piece {
   std::span<std::byte> memory() const { return {reinterpret_cast<std::byte*>(address), length}; }
 };
 
+/// A region that a request writes to and may not.
+struct ReadOnly {
+  uint32_t lkey = 0;
+  base::CallSite made{};
+};
+
 /// A work request that the device has, as it was posted, and what is known of its memory. While it is in the table of
 /// requests it is under the lock of Shadow; before and behind, its one owner's.
 /// Its address stays the same from request_of() to the end. `kept` pieces are given back by Shadow, not by a
@@ -43,7 +49,7 @@ struct Request {
   ibv_wr_opcode opcode = IBV_WR_SEND;
   bool is_signaled = true;
   bool is_fenced = false;
-  bool has_unknown_memory = false;  ///< a key that is none: the device will say so
+  bool has_unknown_memory = false;  ///< a key that is none, or that forbids it: the device will say so
   bool is_summed = false;           ///< `sum` is that of its bytes
   bool is_poisoned = false;         ///< its memory
   bool is_given_up = false;         ///< told of already: nothing of it is looked at any more
@@ -60,6 +66,10 @@ struct Request {
   uint32_t rkey = 0;
   base::CallSite posted{};
   std::vector<Piece> pieces;
+  std::optional<ReadOnly> read_only{};         ///< where the device may not write what comes
+  std::optional<uint32_t> borrower{};          ///< of a READ: the last fenced send that is led to its kept memory
+  std::vector<KeptMemory::Piece> inherited{};  ///< of a fenced send: what a READ that is over has left it, of `lender`
+  KeptMemory* lender = nullptr;
   std::optional<uint32_t> race_place{};   ///< in the table of races
   std::optional<RaceTable::Entry> met{};  ///< what another process did meanwhile
 
@@ -80,5 +90,7 @@ std::unique_ptr<Request> request_of(QueuePair* qp, SharedQueue* srq, ibv_pd* pd,
 /// Whether the device reads or writes the program's memory after the post. Inline data are copied while they are
 /// posted, and are the program's again (ibv_post_send(3)). Pure.
 bool uses_memory(const ibv_send_wr& wr);
+/// What a post with inline data copies, of `most_bytes` at most: more the device refuses without a look. Pure.
+std::vector<Piece> copied_pieces(const ibv_send_wr& wr, uint32_t most_bytes);
 
 }  // namespace ringbolt::sanitizer

@@ -97,6 +97,52 @@ TEST_F(OverlapTest, a_fenced_send_reads_where_a_read_before_it_waits) {
   EXPECT_EQ(list_[0].addr, next_->pieces[0].address);
 }
 
+TEST_F(OverlapTest, a_fenced_send_behind_a_read_is_not_as_it_was_posted) {
+  Request& read = post(Use::read, memory_.piece(0, 100));
+  EXPECT_EQ(find(Use::send, memory_.piece(10, 200), true), Rules{});
+  EXPECT_TRUE(next_->is_given_up) << "what it sends comes with the READ, and is neither copied nor compared";
+  EXPECT_FALSE(read.is_given_up);
+  EXPECT_EQ(list_[0].addr, next_->pieces[0].address) << "the device reads straight into the program's memory";
+}
+
+TEST_F(OverlapTest, the_last_fenced_send_has_what_the_read_leaves) {
+  Request& read = post(Use::read, memory_.piece(0, 100));
+  kept_.take(read);
+  const KeptMemory::Piece waits = read.pieces[0].kept;
+  find(Use::send, memory_.piece(0, 8), true);
+  ASSERT_EQ(read.borrower, 2U);
+  KeptMemories::leave_to(read, *next_);
+  KeptMemories::give_back(read);
+  auto later = request(3, Use::receive, {memory_.piece(0, 100)});
+  kept_.take(*later);
+  EXPECT_NE(later->pieces[0].kept.memory, waits.memory) << "it is being sent from";
+  KeptMemories::give_back(*next_);
+  auto last = request(4, Use::receive, {memory_.piece(0, 100)});
+  kept_.take(*last);
+  EXPECT_EQ(last->pieces[0].kept.memory, waits.memory) << "and free then";
+  KeptMemories::give_back(*later);
+  KeptMemories::give_back(*last);
+}
+
+TEST_F(OverlapTest, inline_data_are_copied_before_a_fence_can_wait) {
+  memory_.write(0, "program's");
+  Request& read = post(Use::read, memory_.piece(0, 9));
+  kept_.take(read);
+  hold_back(read, true);
+  const std::vector<Piece> beside{memory_.piece(9, 8)};
+  const std::vector<Piece> within{memory_.piece(4, 8)};
+  auto next = request(2, Use::send);
+  next->qp = &pair_.qp;
+  next->is_fenced = true;
+  std::vector<Finding> found;
+  find_overlaps_of_copy(table_, *next, beside, found);
+  EXPECT_EQ(rules_of(found), Rules{});
+  EXPECT_NE(memory_.text(0, 9), "program's");
+  find_overlaps_of_copy(table_, *next, within, found);
+  EXPECT_EQ(rules_of(found), Rules{"sent-and-received"});
+  EXPECT_EQ(memory_.text(0, 9), "program's") << "poison is not sent";
+}
+
 TEST_F(OverlapTest, a_fence_waits_for_its_own_queue_pair_alone) {
   Request& read = post(Use::read, memory_.piece(0, 100));
   kept_.take(read);
@@ -106,13 +152,16 @@ TEST_F(OverlapTest, a_fence_waits_for_its_own_queue_pair_alone) {
 }
 
 TEST_F(OverlapTest, a_fenced_send_of_parts_is_said_to_go_wrong) {
-  Request& read = post(Use::read, memory_.piece(0, 100));
-  kept_.take(read);
-  hold_back(read, true);
-  ::testing::internal::CaptureStderr();
-  EXPECT_EQ(find(Use::send, memory_.piece(50, 100), true), Rules{});
-  EXPECT_NE(::testing::internal::GetCapturedStderr().find("a fenced request gathers parts"), std::string::npos);
-  EXPECT_EQ(list_[0].addr, next_->pieces[0].address);
+  for (const bool poisons : {true, false}) {
+    Request& read = post(Use::read, memory_.piece(0, 100));
+    kept_.take(read);
+    hold_back(read, poisons);
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(find(Use::send, memory_.piece(50, 100), true), Rules{});
+    EXPECT_NE(::testing::internal::GetCapturedStderr().find("a fenced request gathers parts"), std::string::npos);
+    EXPECT_EQ(list_[0].addr, next_->pieces[0].address);
+    KeptMemories::give_back(*table_.take_out(1));
+  }
 }
 
 // Accesses to a peer's memory: the specification's table of ordering in 10.8.3.3.
@@ -130,7 +179,7 @@ std::unique_ptr<Request> access(uint32_t number, QueuePair& qp, ibv_wr_opcode op
   return one;
 }
 
-TEST(IsRace, of_one_queue_pair_is_a_write_behind_what_is_not_yet_read) {
+TEST(IsRace, of_one_queue_pair_is_a_change_behind_what_is_not_yet_read) {
   Pair pair;
   const auto write = access(1, pair.qp, IBV_WR_RDMA_WRITE, 0);
   const auto read = access(2, pair.qp, IBV_WR_RDMA_READ, 0);
@@ -139,9 +188,15 @@ TEST(IsRace, of_one_queue_pair_is_a_write_behind_what_is_not_yet_read) {
   EXPECT_TRUE(is_race(*atomic, *write));
   EXPECT_FALSE(is_race(*write, *write));
   EXPECT_FALSE(is_race(*write, *read));
-  EXPECT_FALSE(is_race(*read, *atomic));
-  write->is_fenced = true;
+  EXPECT_TRUE(is_race(*read, *atomic)) << "a READ may be answered, or answered again, behind it";
+  EXPECT_FALSE(is_race(*atomic, *read));
+  EXPECT_FALSE(is_race(*atomic, *atomic)) << "9.5: executed in the order in which they come";
+  EXPECT_FALSE(is_race(*read, *read));
+  EXPECT_FALSE(is_race(*write, *atomic));
+  write->is_fenced = atomic->is_fenced = true;
   EXPECT_FALSE(is_race(*read, *write));
+  EXPECT_FALSE(is_race(*atomic, *write));
+  EXPECT_FALSE(is_race(*read, *atomic));
 }
 
 TEST(IsRace, of_two_queue_pairs_is_any_write) {

@@ -3,6 +3,7 @@
 #include "sanitizer/shadow.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/clock.h"
@@ -18,6 +19,24 @@
 #include "sanitizer/ticket.h"
 
 namespace ringbolt::sanitizer {
+namespace {
+
+/// Tells the program what the device has said, and returns from which place of the list on nothing counts as posted.
+/// `refused` null: some devices leave the program's pointer alone, and so it stays. How many they have taken nobody
+/// knows then, and all are forgotten: their completions have the program's numbers all the same.
+template <class Wr>
+size_t name_refused(const PostedList<Wr>& list, const Wr* refused, Wr** bad) {
+  if (refused == nullptr) {
+    return 0;
+  }
+  const size_t place = list.place_of(refused);
+  if (bad != nullptr) {
+    *bad = list.original(place);
+  }
+  return place;
+}
+
+}  // namespace
 
 Shadow::Shadow(const Wish& wish, const Calls& calls)
     : wish_(wish),
@@ -55,14 +74,10 @@ int Shadow::post_send(ibv_qp* c, ibv_send_wr* wr, ibv_send_wr** bad, const base:
     for (ibv_send_wr& one : list.requests()) {
       numbers.push_back(open_send(*qp, one, site));
     }
-    ibv_send_wr* refused = list.first();
-    // Without `bad` the device takes all of them or none, so `refused` stays at the first.
+    ibv_send_wr* refused = nullptr;
+    // Without `bad` the device takes all of them or none.
     if (const int error = calls_.post_send(c, list.first(), bad == nullptr ? nullptr : &refused)) {
-      const size_t place = list.place_of(refused);
-      if (bad != nullptr) {
-        *bad = list.original(place);
-      }
-      drop_from(numbers, place);
+      drop_from(numbers, name_refused(list, refused, bad));
       after_send(*qp, error, site);
       return error;
     }
@@ -85,12 +100,9 @@ int Shadow::post_receives(Object* c, Post post, QueuePair* qp, SharedQueue* srq,
     for (ibv_recv_wr& one : list.requests()) {
       numbers.push_back(open_receive(qp, srq, c->pd, one, site));
     }
-    ibv_recv_wr* refused = list.first();
+    ibv_recv_wr* refused = nullptr;
     if (const int error = post(c, list.first(), &refused)) {
-      if (bad != nullptr) {
-        *bad = list.original(list.place_of(refused));
-      }
-      drop_from(numbers, list.place_of(refused));
+      drop_from(numbers, name_refused(list, refused, bad));
       return error;
     }
   }
@@ -110,17 +122,22 @@ uint32_t Shadow::open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite&
   Owner request = request_of(qp, wr, site);
   tell(portable_.of_request(wr.opcode, request->length, site));
   std::vector<Finding> found;
-  if (uses_memory(wr)) {
+  const std::vector<Piece> copied = copied_pieces(wr, qp.caps.max_inline_data);
+  {
     const base::LockGuard guard(mutex_);
-    resolve(*request, wr.sg_list, wr.num_sge);
-    find_overlaps(requests_, *request, wr.sg_list, found);
+    request->number = requests_.issue();
+    if (uses_memory(wr)) {
+      resolve(*request, wr.sg_list, wr.num_sge);
+      find_overlaps(requests_, *request, wr.sg_list, found);
+    }
+    find_overlaps_of_copy(requests_, *request, copied, found);
   }
+  find_poison_in(*request, copied);
   // Senders that leave their bytes in place for longer than the completion are our own, and mean it.
   inspect_source(*request, wr.sg_list, (wr.send_flags & base::kStaysInPlace) == 0);
   {
     const base::LockGuard guard(mutex_);
     // In the table before the device has it: its completion may be polled at once, by another thread.
-    request->number = requests_.issue();
     if (request->is_one_sided() && wish_.has(Kind::races)) {
       remote_.enter(requests_, *request, found);
     }
@@ -153,8 +170,7 @@ uint32_t Shadow::open_receive(QueuePair* qp, SharedQueue* srq, ibv_pd* pd, ibv_r
 
 void Shadow::resolve(Request& request, const ibv_sge* list, int count) {
   const bool is_sound = count >= 0 && count <= kMostPieces && (count == 0 || list != nullptr);
-  request.has_unknown_memory =
-      !is_sound || !regions_.resolve(request.pd, {list, static_cast<size_t>(count)}, request.pieces);
+  request.has_unknown_memory = !is_sound || !regions_.resolve(request, {list, static_cast<size_t>(count)});
 }
 
 bool Shadow::take_kept(Request& request, ibv_sge* list) {
@@ -190,10 +206,10 @@ void Shadow::inspect_source(Request& request, ibv_sge* list, bool may_be_copied)
     return;
   }
   note_source(request, wish_.has(Kind::buffers));
-  find_poison_in(request);
+  find_poison_in(request, request.pieces);
 }
 
-void Shadow::find_poison_in(const Request& request) {
+void Shadow::find_poison_in(const Request& request, std::span<const Piece> pieces) {
   uint32_t first = 0;
   uint32_t issued = 0;
   {
@@ -201,7 +217,7 @@ void Shadow::find_poison_in(const Request& request) {
     first = requests_.first_number();
     issued = poisoned_.is_empty() ? 0 : requests_.issued();
   }
-  for (const Piece& one : request.pieces) {
+  for (const Piece& one : pieces) {
     const auto poison = issued == 0 ? std::nullopt : find_poison(one.memory(), first, issued);
     if (!poison) {
       continue;
@@ -277,8 +293,16 @@ void Shadow::drop(uint32_t number) {
     return;
   }
   unpoison(*request);
-  KeptMemories::give_back(*request);
+  give_back_kept(*request);
   requests_.remember(*request);
+}
+
+void Shadow::give_back_kept(Request& request) {
+  Request* const borrower = request.borrower ? requests_.find(*request.borrower) : nullptr;
+  if (borrower != nullptr) {
+    KeptMemories::leave_to(request, *borrower);
+  }
+  KeptMemories::give_back(request);
 }
 
 void Shadow::drop_from(const std::vector<uint32_t>& numbers, size_t first) {
@@ -344,13 +368,16 @@ void Shadow::settle(ibv_wc& wc, const base::CallSite& site) {
     if (one->kept != nullptr) {
       one->kept->end_use();
     }
-    KeptMemories::give_back(*one);
+    give_back_kept(*one);
   }
 }
 
 void Shadow::finish(Request& request, const ibv_wc& wc, const base::CallSite& site) {
   if (request.met) {
     tell(race_between_processes(request, *request.met, site));
+  }
+  if (request.read_only && wc.status == IBV_WC_LOC_PROT_ERR) {
+    tell(region_not_writable(request, site));
   }
   if (request.is_forsaken) {
     return;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -64,8 +65,8 @@ class Shadow {
   Shadow& operator=(const Shadow&) = delete;
 
   // The calls of a context's table, as the verbs have them. `site`: of the program's call.
-  /// `bad` may be null. Returns what the device answers. A queue that nobody has
-  /// told of goes to the device as it is. Throws std::bad_alloc before the device has anything.
+  /// `bad` may be null, and is left as it was where the device leaves it so. Returns what the device answers. A queue
+  /// that nobody has told of goes to the device as it is. Throws std::bad_alloc before the device has anything.
   int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site);
   int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
   int post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
@@ -146,7 +147,8 @@ class Shadow {
   void hold_back_data(Request& request, ibv_sge* list) RINGBOLT_REQUIRES(mutex_);
   /// Looks at what is sent, and has the device send a copy of it, where that can be.
   void inspect_source(Request& request, ibv_sge* list, bool may_be_copied);
-  void find_poison_in(const Request& request);
+  /// `pieces`: what it sends.
+  void find_poison_in(const Request& request, std::span<const Piece> pieces);
   /// `error`: of the device.
   void after_send(const QueuePair& qp, int error, const base::CallSite& site);
   void after_receive(const QueuePair* qp, const SharedQueue* srq, const base::CallSite& site);
@@ -158,6 +160,8 @@ class Shadow {
   void drop_all(const std::vector<uint32_t>& numbers) RINGBOLT_REQUIRES(mutex_);
   /// Those of a post from the place in it on that was refused.
   void drop_from(const std::vector<uint32_t>& numbers, size_t first) RINGBOLT_EXCLUDES(mutex_);
+  /// It is over: its kept memory is free, or the fenced send's that is led there.
+  void give_back_kept(Request& request) RINGBOLT_REQUIRES(mutex_);
   void settle(ibv_wc& wc, const base::CallSite& site);
   void finish(Request& request, const ibv_wc& wc, const base::CallSite& site);
 

@@ -69,7 +69,8 @@ void Shadow::domain_goes(ibv_pd* pd) {
     const base::Unlocked unlocked(mutex_);
     std::this_thread::yield();
   }
-  if (kept != nullptr && requests_.numbers_of([&](const Request& one) { return one.kept == kept; }).empty()) {
+  if (kept != nullptr &&
+      requests_.numbers_of([&](const Request& one) { return one.kept == kept || one.lender == kept; }).empty()) {
     kept_.remove(pd);
   }
 }

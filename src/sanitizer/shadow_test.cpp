@@ -41,30 +41,6 @@ TEST_F(ShadowTest, requests_go_under_numbers_of_ours_and_come_back_under_the_pro
   EXPECT_EQ(rules(), Rules{});
 }
 
-TEST_F(ShadowTest, who_refuses_a_request_is_passed_on_with_the_programs_own) {
-  start();
-  write(100, "untouched");
-  std::array<ibv_sge, 3> pieces{piece(0, 8), piece(100, 9), piece(200, 8)};
-  std::array<ibv_recv_wr, 3> list{};
-  for (size_t i = 0; i < list.size(); ++i) {
-    list[i].wr_id = 10 + i;
-    list[i].sg_list = &pieces[i];
-    list[i].num_sge = 1;
-    list[i].next = i + 1 < list.size() ? &list[i + 1] : nullptr;
-  }
-  device.room = 1;
-  ibv_recv_wr* bad = nullptr;
-  EXPECT_EQ(shadow->post_receive(&qp, list.data(), &bad, here()), ENOMEM);
-  EXPECT_EQ(bad, &list[1]);
-  EXPECT_EQ(text(100, 9), "untouched") << "what was never posted is the program's";
-  device.receive("received");
-  EXPECT_EQ(poll(), std::vector<uint64_t>{10});
-  EXPECT_EQ(text(0, 8), "received");
-  device.room = SIZE_MAX;
-  EXPECT_EQ(receive(100, 9), 0);
-  EXPECT_EQ(rules(), Rules{}) << "the refused ones are under way nowhere";
-}
-
 TEST_F(ShadowTest, data_are_there_with_the_completion_and_not_before) {
   start();
   write(0, "as it was, in all of its bytes...");
@@ -131,27 +107,6 @@ TEST_F(ShadowTest, memory_in_two_requests_at_once) {
   send(600, 10);
   receive(610, 10);
   EXPECT_EQ(rules(), Rules{}) << "two may send the same, and what lies beside it is free";
-}
-
-TEST_F(ShadowTest, a_fenced_send_of_what_a_read_brings_is_in_order) {
-  // InfiniBand specification, 10.8.3.3: a fenced request waits for the READs and atomics before it.
-  for (const bool is_fenced : {true, false}) {
-    start();
-    write(0, "before");
-    send(0, 6, IBV_WR_RDMA_READ);
-    send(0, 6, IBV_WR_SEND, IBV_SEND_SIGNALED | (is_fenced ? unsigned{IBV_SEND_FENCE} : 0U));
-    EXPECT_EQ(rules(), is_fenced ? Rules{} : Rules{"sent-and-received"});
-    device.complete_send(IBV_WC_RDMA_READ, "behind");
-    const auto sent = device.sends.front().pieces[0];
-    const std::string bytes(reinterpret_cast<const char*>(sent.addr), sent.length);
-    if (is_fenced) {
-      EXPECT_EQ(bytes, "behind") << "the device gathers it when the READ has brought it";
-    }
-    device.complete_send();
-    poll();
-    EXPECT_EQ(text(0, 6), "behind");
-    EXPECT_EQ(rules(), Rules{});
-  }
 }
 
 TEST_F(ShadowTest, regions_and_memory_that_go_under_a_request) {
@@ -353,37 +308,6 @@ TEST_F(ShadowTest, says_nothing_of_kinds_that_nobody_wished_for) {
   }
   shadow->report_leaks();
   EXPECT_EQ(rules(), Rules{});
-}
-
-TEST_F(ShadowTest, requests_without_sound_memory_are_the_devices_to_judge) {
-  start();
-  ibv_sge foreign = piece(0, 8);
-  foreign.lkey = 1;
-  ibv_sge beyond = piece(kMemoryBytes - 4, 8);
-  ibv_sge endless = piece(8, UINT32_MAX);
-  ibv_sge before = piece(0, 8);
-  before.addr -= 1;
-  for (ibv_sge* one : {&foreign, &beyond, &endless, &before}) {
-    ibv_recv_wr wr{};
-    wr.sg_list = one;
-    wr.num_sge = 1;
-    ibv_recv_wr* bad = nullptr;
-    EXPECT_EQ(shadow->post_receive(&qp, &wr, &bad, here()), 0);
-    EXPECT_EQ(device.receives.back().pieces[0].addr, one->addr) << "as the program posted it";
-  }
-  EXPECT_TRUE(std::ranges::all_of(memory, [](std::byte each) { return each == std::byte{0}; }));
-  EXPECT_EQ(rules(), Rules{});
-}
-
-TEST_F(ShadowTest, receives_that_are_refused_need_no_bad_wr) {
-  start();
-  ibv_sge one = piece(0, 64);
-  ibv_recv_wr wr{};
-  wr.sg_list = &one;
-  wr.num_sge = 1;
-  device.room = 0;
-  EXPECT_EQ(shadow->post_receive(&qp, &wr, nullptr, here()), ENOMEM);
-  device.room = SIZE_MAX;
 }
 
 TEST_F(ShadowTest, a_child_after_fork_knows_nothing_of_its_parents_requests) {

@@ -151,7 +151,7 @@ struct FileHead {
   std::array<char, 64> cluster;
   std::array<char, 16> node;
   // A cache line of its own: all threads that record write it.
-  alignas(64) std::atomic<uint64_t> records;  ///< begun, ever
+  alignas(64) std::atomic<uint64_t> records;  ///< numbers taken, ever
   alignas(64) std::atomic<uint64_t> words;    ///< likewise
 };
 

@@ -109,6 +109,25 @@ Recorder::Recorder(std::string path, void* memory, uint64_t bytes)
 
 Recorder::~Recorder() { ::munmap(memory_, bytes_); }
 
+// Relaxed throughout: the numbers are the thread's own, and the addition alone says whose they are.
+uint64_t Recorder::take_numbers(Numbers& own, uint64_t thread) noexcept {
+  uint64_t owner = own.thread.load(std::memory_order_relaxed);
+  if (owner == 0 && own.thread.compare_exchange_strong(owner, thread, std::memory_order_relaxed)) {
+    owner = thread;
+  }
+  if (owner != thread) {
+    return head_->records.fetch_add(1, std::memory_order_relaxed);
+  }
+  const uint64_t end = own.end.load(std::memory_order_relaxed);
+  const bool is_alone = head_->records.load(std::memory_order_relaxed) == end;
+  const uint64_t count = is_alone ? own.most.load(std::memory_order_relaxed) : 1;
+  const uint64_t first = head_->records.fetch_add(count, std::memory_order_relaxed);
+  own.next.store(first + 1, std::memory_order_relaxed);
+  own.end.store(first + count, std::memory_order_relaxed);
+  own.most.store(std::min(2 * count, kMostNumbers), std::memory_order_relaxed);
+  return first;
+}
+
 void Recorder::record(const Record& what) noexcept {
   const Slot slot = begin();
   slot.record.wr_id = what.wr_id;

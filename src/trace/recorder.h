@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -11,7 +12,8 @@
 #include "trace/layout.h"
 
 /// Hot path, where something is recorded: no allocation, lock or system call, but for a call from a place in the
-/// program that was not seen before. Threads share one atomic count, whose number each record takes.
+/// program that was not seen before. Threads share one atomic count, from which each record has its number; a thread
+/// beside which nobody records takes several at once.
 namespace ringbolt::trace {
 
 /// A timeline of what this process does with its queue pairs, in a mapped file: a ring that overwrites its oldest
@@ -48,14 +50,25 @@ class Recorder {
   /// thread that is so slow that the ring comes round meanwhile shares its place with a later record, and leaves a
   /// mixture of both there.
   Slot begin() noexcept {
-    const uint64_t index = head_->records.fetch_add(1, std::memory_order_relaxed);
-    return {ring_[index & mask_], salt_of(index)};
+    const uint64_t thread = own_thread();
+    Numbers& own = numbers_[place_of_thread(thread)];
+    const uint64_t next = own.next.load(std::memory_order_relaxed);
+    const uint64_t end = own.end.load(std::memory_order_relaxed);
+    // Where others have recorded since, the rest of a thread's numbers would be older than what it records.
+    const bool has_one = own.thread.load(std::memory_order_relaxed) == thread && next != end &&
+                         head_->records.load(std::memory_order_relaxed) == end;
+    if (!has_one) [[unlikely]] {
+      const uint64_t index = take_numbers(own, thread);
+      return {ring_[index & mask_], salt_of(index)};
+    }
+    own.next.store(next + 1, std::memory_order_relaxed);
+    return {ring_[next & mask_], salt_of(next)};
   }
   /// Release: a reader who finds the right seal finds the fields written before it. Only threads that share one
   /// address space write, so the thread pointer tells them apart.
   static void finish(const Slot& slot, uint64_t ticks) noexcept {
     slot.record.ticks = ticks;
-    slot.record.thread = reinterpret_cast<uint64_t>(__builtin_thread_pointer());
+    slot.record.thread = own_thread();
     std::atomic_ref(slot.record.seal).store(seal_of(ticks, slot.salt), std::memory_order_release);
   }
   /// Adds a record; its seal is set here.
@@ -92,6 +105,12 @@ class Recorder {
                ? returns_to
                : place_of_new_call(returns_to, frame);
   }
+  /// Whether the call that returns to `address` is known, and is the program's own: nobody wants to hear of its caller.
+  bool is_own_place(const void* address) const noexcept {
+    const auto returns_to = reinterpret_cast<uint64_t>(address);
+    const PlaceEntry& known = tables_->places[place_of_address(returns_to)];
+    return known.address.load(std::memory_order_relaxed) == returns_to && known.is_wrapper == 0;
+  }
   /// An explanation, or a finding, was told; what does not fit is cut.
   /// `qpn` 0: of none. Fits kWords texts of 991 bytes; older ones are overwritten.
   void note_words(uint32_t qpn, bool is_finding, std::string_view text) noexcept;
@@ -107,7 +126,23 @@ class Recorder {
   const std::string& path() const { return path_; }
 
  private:
+  /// Numbers that one thread has taken and not used: an atomic addition costs as much as all else of a record. Written
+  /// by that thread alone; when it has ended, by one that has its address.
+  struct alignas(64) Numbers {
+    std::atomic<uint64_t> thread{0};  ///< 0: nobody's. Never another's
+    std::atomic<uint64_t> next{0};
+    std::atomic<uint64_t> end{0};
+    std::atomic<uint64_t> most{1};  ///< to be taken at once the next time
+  };
+  static constexpr uint64_t kMostNumbers = 16;
+  static constexpr unsigned kThreadBits = 5;
+
   Recorder(std::string path, void* memory, uint64_t bytes);
+
+  static uint64_t own_thread() { return reinterpret_cast<uint64_t>(__builtin_thread_pointer()); }
+  static size_t place_of_thread(uint64_t thread) { return thread * 0x9e3779b97f4a7c15U >> (64U - kThreadBits); }
+  /// One number, and others for the next records of the thread, if `own` is its own or nobody's.
+  [[gnu::noinline]] uint64_t take_numbers(Numbers& own, uint64_t thread) noexcept;
 
   // Where probing begins (kProbes).
   static size_t place_of(uint32_t qpn) { return (qpn ^ qpn >> 10U) % kQueuePairs; }
@@ -124,6 +159,7 @@ class Recorder {
   Record* const ring_;
   const uint64_t mask_;
   const bool has_counter_;
+  std::array<Numbers, size_t{1} << kThreadBits> numbers_{};
 };
 
 /// The process' own; null: nothing is recorded.

@@ -160,6 +160,46 @@ static void sent_behind_read(void) {
   MUST(!is_fixed || memcmp(out, far, kBytes / 2) == 0);
 }
 
+/* Into memory that it may not write to a card puts nothing: it fails the request. */
+static void read_unwritable(void) {
+  struct ibv_mr* mr;
+  AT("registered"), MUST((mr = ibv_reg_mr(pd, pages(), kBytes, is_fixed ? IBV_ACCESS_LOCAL_WRITE : 0)));
+  struct ibv_sge into = all_of(mr);
+  struct ibv_send_wr wr = one_sided(&into, IBV_WR_RDMA_READ), *bad;
+  AT("posted"), MUST(!ibv_post_send(qps[0], &wr, &bad));
+  MUST(wait_for(send_cq) == (is_fixed ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR));
+  MUST(!is_fixed || memcmp(mr->addr, far, kBytes / 2) == 0);
+  MUST(!ibv_dereg_mr(mr));
+}
+
+static void receive_unwritable(void) {
+  struct ibv_mr* mr;
+  AT("registered"), MUST((mr = ibv_reg_mr(pd, pages(), kBytes, is_fixed ? IBV_ACCESS_LOCAL_WRITE : IBV_ACCESS_REMOTE_READ)));
+  struct ibv_sge sge = all_of(out_mr), into = all_of(mr);
+  struct ibv_send_wr wr = a_send(&sge), *bad;
+  struct ibv_recv_wr receive = {.wr_id = 9, .sg_list = &into, .num_sge = 1}, *bad_receive;
+  AT("posted"), MUST(!ibv_post_recv(qps[1], &receive, &bad_receive));
+  MUST(!ibv_post_send(qps[0], &wr, &bad));
+  MUST(wait_for(receive_cq) == (is_fixed ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR));
+  MUST(wait_for(send_cq) == (is_fixed ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR));
+  MUST(!ibv_dereg_mr(mr));
+}
+
+/* The post copies inline data: a fence comes too late for them. */
+static void inline_behind_read(void) {
+  struct ibv_sge sge = all_of(in_mr), first = {(uintptr_t)in + 8, 64, in_mr->lkey};
+  struct ibv_send_wr read = one_sided(&sge, IBV_WR_RDMA_READ), wr = a_send(&first), *bad;
+  receive_into(qps[1], all_of(out_mr));
+  wr.send_flags |= IBV_SEND_FENCE | IBV_SEND_INLINE;
+  AT("first posted"), MUST(!ibv_post_send(qps[0], &read, &bad));
+  if (is_fixed) WAIT(send_cq);
+  AT("posted"), MUST(!ibv_post_send(qps[0], &wr, &bad));
+  WAIT(send_cq);
+  if (!is_fixed) WAIT(send_cq);
+  WAIT(receive_cq);
+  MUST(!is_fixed || memcmp(out, far + 8, 64) == 0);
+}
+
 /* early */
 
 static void echoed_early(void) {
@@ -236,6 +276,9 @@ static const struct mistake kMistakes[] = {
     {"reads-overlap", reads_overlap, 0},
     {"sent-while-received", sent_while_received, 0},
     {"sent-behind-read", sent_behind_read, 0},
+    {"read-unwritable", read_unwritable, 0},
+    {"receive-unwritable", receive_unwritable, 0},
+    {"inline-behind-read", inline_behind_read, 0},
     {"echoed-early", echoed_early, 0},
     {"read-early", read_early, 0},
     {"receive-changed", receive_changed, 0},

@@ -264,6 +264,18 @@ static void write_passes_read(void) {
   WAIT(send_cq);
 }
 
+static void atomic_passes_read(void) {
+  struct ibv_sge before = {(uintptr_t)in, 8, in_mr->lkey}, own = {(uintptr_t)out, 8, out_mr->lkey};
+  struct ibv_send_wr read = one_sided(&before, IBV_WR_RDMA_READ), add = a_send(&own), *bad;
+  add.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+  add.wr.atomic.remote_addr = (uintptr_t)far, add.wr.atomic.rkey = far_mr->rkey, add.wr.atomic.compare_add = 1;
+  AT("first posted"), MUST(!ibv_post_send(qps[0], &read, &bad));
+  if (is_fixed) WAIT(send_cq);
+  AT("posted"), MUST(!ibv_post_send(qps[0], &add, &bad));
+  WAIT(send_cq);
+  if (!is_fixed) WAIT(send_cq);
+}
+
 struct hello {
   uint32_t qpn, rkey;
   uint64_t address;
@@ -316,6 +328,7 @@ static const struct mistake kMistakes[] = {
     {"atomic-and-write-race", atomic_and_write_race, kTwoPairs},
     {"processes-race", processes_race, kTwoProcesses},
     {"write-passes-read", write_passes_read, 0},
+    {"atomic-passes-read", atomic_passes_read, 0},
 };
 
 int main(int argc, char** argv) { return make(kMistakes, sizeof kMistakes / sizeof *kMistakes, argc, argv); }

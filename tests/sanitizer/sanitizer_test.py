@@ -32,6 +32,10 @@ MISTAKES = {
     "reads-overlap": ("buffers", "receive-buffers-overlap", r"IBV_WR_RDMA_READ of 2048"),
     "sent-while-received": ("buffers", "sent-and-received", r"a receive of 2048 bytes .* is not complete"),
     "sent-behind-read": ("buffers", "sent-and-received", r"IBV_WR_RDMA_READ of 2048 bytes .* is not complete"),
+    "read-unwritable": ("buffers", "region-not-writable",
+                        r"IBV_WR_RDMA_READ of 2048 .*: the region with lkey 0x\w+ has no IBV_ACCESS_LOCAL_WRITE"),
+    "receive-unwritable": ("buffers", "region-not-writable", r"a receive of 2048 .* lkey 0x\w+ has no IBV_ACCESS_LOCAL_WRITE"),
+    "inline-behind-read": ("buffers", "sent-and-received", r"IBV_WR_RDMA_READ of 2048 bytes .* is not complete"),
     "echoed-early": ("early", "sent-before-received", r"from byte \d+ of 64"),
     "read-early": ("early", "sent-before-received", r"from byte \d+ of 64"),
     "receive-changed": ("early", "receive-buffer-changed", r"byte 0 of it"),
@@ -60,6 +64,7 @@ MISTAKES = {
     "atomic-and-write-race": ("races", "remote-accesses-unordered", r"IBV_WR_RDMA_WRITE of 8 .*FETCH_AND_ADD"),
     "processes-race": ("races", "remote-accesses-unordered", r"meanwhile process \d+ writes 2048 bytes at 0x\w+ by"),
     "write-passes-read": ("races", "write-may-pass-read", r"IBV_WR_RDMA_READ of 2048"),
+    "atomic-passes-read": ("races", "write-may-pass-read", r"IBV_WR_ATOMIC_FETCH_AND_ADD of 8 .* IBV_WR_RDMA_READ of 8"),
 }
 PARAGRAPH = re.compile(r"==(\d+)==RINGBOLT: (\w+): (.+) \(([\w-]+)\)\n  what: (.+)\n((?:  [\w -]+ at: .+\n)+)  fix: (.+)\n")
 SUMMARY = re.compile(r"SUMMARY: ringbolt-sanitizer: (\d+) findings? in process (\d+): (.+)\n")
