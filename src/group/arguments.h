@@ -4,7 +4,7 @@
 #include <string>
 
 #include "collective/element.h"
-#include "group/communicator.h"
+#include "group/asked.h"
 
 // What can be wrong with a call's arguments by themselves, before other ranks come into it.
 namespace ringbolt::group {

@@ -10,6 +10,7 @@
 #include "collective/cost.h"
 #include "collective/element.h"
 #include "group/arguments.h"
+#include "group/asked.h"
 #include "group/state.h"
 
 namespace ringbolt::group {
@@ -24,57 +25,6 @@ constexpr uint32_t kRanksToPlanAhead = 17;
 
 collective::Type of(Type type) { return static_cast<collective::Type>(type); }
 collective::Reduction of(Reduction reduction) { return static_cast<collective::Reduction>(reduction); }
-
-/// 0 of a type that there is not: objection() says so.
-uint32_t element_bytes(collective::Type type) {
-  return static_cast<uint32_t>(type) < collective::kTypes ? collective::bytes_of(type) : 0;
-}
-
-uint64_t n_shares(Operation operation, uint64_t n_ranks) {
-  switch (operation) {
-    case Operation::all_reduce:
-    case Operation::broadcast:
-    case Operation::reduce:
-      return 1;
-    case Operation::reduce_scatter:
-    case Operation::all_gather:
-    case Operation::gather:
-    case Operation::scatter:
-      return n_ranks;
-    case Operation::all_to_all:
-      return n_ranks * n_ranks;
-    case Operation::barrier:
-      break;
-  }
-  return 0;
-}
-
-/// Without shares.
-Asked ask(Operation operation, uint32_t n_ranks, const void* in, void* out, collective::Type type) {
-  Asked asked;
-  asked.what.problem.operation = operation;
-  asked.what.problem.n_ranks = n_ranks;
-  asked.what.problem.element_bytes = element_bytes(type);
-  asked.type = type;
-  asked.input = in;
-  asked.output = out;
-  return asked;
-}
-
-/// Of equal shares.
-Asked ask(const ShortKey& key, uint32_t n_ranks, const void* in, void* out) {
-  Asked asked = ask(key.operation(), n_ranks, in, out, key.type());
-  collective::Problem& problem = asked.what.problem;
-  problem.root = key.root();
-  asked.what.n_equal_shares = n_shares(key.operation(), n_ranks);
-  asked.what.equal_share_bytes = bytes_of(key.count(), problem.element_bytes);
-  if (reduces(key.operation())) {
-    asked.reduction = key.reduction();
-    problem.needs_rank_order = key.is_reproducible() && collective::depends_on_order(asked.type, asked.reduction);
-    problem.rounds_partials = asked.type == collective::Type::float16 || asked.type == collective::Type::bfloat16;
-  }
-  return asked;
-}
 
 ShortKey key_of(Operation operation, size_t count, Type type, uint32_t root = 0) {
   return {count, operation, of(type), collective::Reduction::sum, true, root};
@@ -290,11 +240,7 @@ Request Group::all_gatherv_async(const void* in, void* out, std::span<const size
   if (counts.size() != size()) {
     return state_->refuse({EINVAL, fmt::format("all_gatherv: {} counts for {} ranks", counts.size(), size())});
   }
-  Asked asked = ask(Operation::all_gather, size(), in, out, of(type));
-  for (const size_t count : counts) {
-    asked.what.problem.shares.push_back(bytes_of(count, element_bytes(of(type))));
-  }
-  return state_->begin(std::move(asked), options);
+  return state_->begin(ask_all_gatherv(counts, in, out, of(type)), options);
 }
 
 Request Group::broadcast_async(void* data, size_t count, Type type, uint32_t root, const CallOptions& options) {
@@ -327,13 +273,7 @@ Request Group::all_to_allv_async(const void* in, std::span<const size_t> sent, v
     return state_->refuse(
         {EINVAL, fmt::format("all_to_allv: {} and {} counts for {} ranks", sent.size(), received.size(), n)});
   }
-  // This rank's row and column; the shares of others are not known yet.
-  Asked asked = ask(Operation::all_to_all, static_cast<uint32_t>(n), in, out, of(type));
-  asked.what.problem.shares.resize(n * n);
-  for (size_t other = 0; other < n; ++other) {
-    asked.what.problem.shares[other * n + rank()] = bytes_of(received[other], element_bytes(of(type)));
-    asked.what.problem.shares[rank() * n + other] = bytes_of(sent[other], element_bytes(of(type)));
-  }
+  Asked asked = ask_all_to_allv(rank(), sent, received, in, out, of(type));
   if (Status refused = state_->check(asked, options); !refused.is_ok()) {
     return state_->refuse(std::move(refused));
   }

@@ -57,12 +57,8 @@ Communicator::Communicator(engine::Engine* engine, uint16_t id, std::vector<uint
       cables_crc_(crc_of(topology_.graph(), origin)),
       avoided_(std::move(avoided)),
       plans_(topology_, self),
-      next_send_(members_.size()),
-      next_receive_(members_.size()),
-      finished_(members_.size()),
-      taken_by_(members_.size()),
-      told_taken_(members_.size()),
-      told_finished_(members_.size()) {}
+      numbers_(self, n_ranks()),
+      self_messages_(self) {}
 
 Communicator::~Communicator() {
   if (engine_ != nullptr) {
@@ -102,7 +98,9 @@ std::shared_ptr<Call> Communicator::refuse_numbered(const CallId& id, const Stat
   return call;
 }
 
-void Communicator::refuse_collective(const Status& status) { refuse_numbered({false, 0, 0, next_call_++}, status); }
+void Communicator::refuse_collective(const Status& status) {
+  refuse_numbered({false, 0, 0, numbers_.take_collective()}, status);
+}
 
 /// Good until the next plans_.find(). Null: `refused` says why.
 PlanCache::Plan* Communicator::plan_of(const Asked& asked, Status& refused) {
@@ -130,7 +128,7 @@ PlanCache::Plan* Communicator::plan_of(const Asked& asked, Status& refused) {
 }
 
 std::shared_ptr<Call> Communicator::begin(const Asked& asked, uint64_t deadline_ns) {
-  return begin_numbered({false, 0, 0, next_call_++}, asked, deadline_ns);
+  return begin_numbered({false, 0, 0, numbers_.take_collective()}, asked, deadline_ns);
 }
 
 /// The number is taken whatever happens, as the other ranks count it.
@@ -152,7 +150,7 @@ Call* Communicator::begin_waited(const Asked& asked, Status& refused) {
     refuse_collective(refused);
     return nullptr;
   }
-  const CallId id{false, 0, 0, next_call_++};
+  const CallId id{false, 0, 0, numbers_.take_collective()};
   if (idle_.empty()) {
     activate(std::make_shared<Call>(*this, id, plan->shape, plan->signature, UINT64_MAX));
   } else {
@@ -182,6 +180,124 @@ collective::Operands Communicator::operands_of(const CallShape& shape, const Ask
   return operands;
 }
 
+std::shared_ptr<Call> Communicator::begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
+                                               uint64_t deadline_ns) {
+  // Only read: the program of a sender has no local target.
+  return begin_message(true, static_cast<std::byte*>(const_cast<void*>(data)), bytes, type, peer, deadline_ns);
+}
+
+std::shared_ptr<Call> Communicator::begin_receive(void* data, uint64_t bytes, collective::Type type, uint32_t peer,
+                                                  uint64_t deadline_ns) {
+  return begin_message(false, static_cast<std::byte*>(data), bytes, type, peer, deadline_ns);
+}
+
+std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
+                                                  uint32_t peer, uint64_t deadline_ns) {
+  if (!broken_.is_ok()) {
+    return refuse(broken_);
+  }
+  const CallId id = numbers_.take_message(is_send, peer);
+  CallShape shape;
+  shape.is_message = true;
+  shape.type = type;
+  shape.bytes = bytes;
+  shape.schedule_crc = origin_;
+  auto call = std::make_shared<Call>(*this, id, shape, shape.signature(), deadline_ns);
+  activate(call);
+  if (peer == rank_) {
+    self_messages_.meet(is_send, call, data, bytes);
+    retire_done();
+    return call;
+  }
+  auto execution = std::make_unique<collective::Execution>(std::make_shared<const collective::CompiledProgram>(
+      message_program(is_send, bytes, collective::bytes_of(type), peer)));
+  prepare(*call, std::move(execution), {data, data, type, collective::Reduction::sum, 0});
+  return call;
+}
+
+void Communicator::refuse_message(bool is_send, uint32_t peer, const Status& status) {
+  const auto call = refuse_numbered(numbers_.take_message(is_send, peer), status);
+  if (peer == rank_) {
+    self_messages_.meet(is_send, call, nullptr, 0);
+  }
+}
+
+std::shared_ptr<Call> Communicator::begin_uneven(Asked asked, std::span<const size_t> sent,
+                                                 std::span<const size_t> received, uint64_t deadline_ns) {
+  if (!broken_.is_ok()) {
+    return refuse(broken_);
+  }
+  auto uneven = std::make_shared<Uneven>();
+  uneven->asked = std::move(asked);
+  uneven->counts = std::make_shared<Counts>(sent, received);
+
+  Asked exchange = counting_of(n_ranks());
+  exchange.input = uneven->counts->mine.data();
+  exchange.output = uneven->counts->all.data();
+
+  const CallId id{false, 0, 0, numbers_.take_collective(), Phase::counted};
+  CallShape shape;
+  shape.phase = Phase::counted;
+  shape.operation = collective::Operation::all_to_all;
+  shape.type = uneven->asked.type;
+  uneven->asked.phase = Phase::counted;
+  // Its real signature follows from the counts (become()); until then only its phase is known.
+  uneven->call = std::make_shared<Call>(*this, id, shape, signature_of(id.phase, 0), deadline_ns);
+  activate(uneven->call);
+  // Its end is that of the whole call, which has the deadline.
+  uneven->counting = begin_numbered(id.in(Phase::counting), exchange, UINT64_MAX);
+  // Its execution reads and writes them, also when the whole call has failed already.
+  uneven->counting->memory = uneven->counts;
+  uneven_.push_back(uneven);
+  go_on_with_uneven();
+  return uneven->call;
+}
+
+void Communicator::go_on_with_uneven() {
+  for (size_t i = 0; i < uneven_.size();) {
+    const std::shared_ptr<Uneven> uneven = uneven_[i];
+    if (!uneven->call->is_done() && !uneven->counting->is_done()) {
+      ++i;
+      continue;
+    }
+    uneven_.erase(uneven_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (uneven->call->is_done()) {
+      uneven->counting->finish(uneven->call->status());
+    } else {
+      begin_counted(*uneven);
+    }
+  }
+}
+
+void Communicator::begin_counted(Uneven& uneven) {
+  if (const Status& counted = uneven.counting->status(); !counted.is_ok()) {
+    uneven.call->finish(counted);  // all ranks have heard of it
+    return;
+  }
+  collective::Problem& problem = uneven.asked.what.problem;
+  if (Status found = shares_of(*uneven.counts, problem.element_bytes, problem.shares); !found.is_ok()) {
+    uneven.call->finish(std::move(found));
+    return;
+  }
+  Status refused;
+  PlanCache::Plan* const plan = plan_of(uneven.asked, refused);
+  if (plan == nullptr) {
+    fail(*uneven.call, refused);
+    return;
+  }
+  uneven.call->become(plan->shape, plan->signature);
+  begin_planned(*uneven.call, *plan, uneven.asked);
+}
+
+Status Communicator::timed_out_uneven(const Call& call) const {
+  for (const std::shared_ptr<Uneven>& uneven : uneven_) {
+    if (uneven->call.get() == &call) {
+      return timed_out(*uneven->counting);
+    }
+  }
+  return {ETIMEDOUT, "all_to_allv: the deadline has passed"};
+}
+
 void Communicator::prepare(Call& call, std::unique_ptr<collective::Execution> execution,
                            const collective::Operands& operands) {
   call.prepare(std::move(execution), operands);
@@ -189,23 +305,6 @@ void Communicator::prepare(Call& call, std::unique_ptr<collective::Execution> ex
     let_go(call);
   }
   retire_done();
-}
-
-uint32_t Communicator::rank_behind(const CallId& id) const {
-  // Others may have ended, and given up, calls that this rank has not begun.
-  const auto is_near = [&](uint32_t ended) {
-    return static_cast<int32_t>(id.number - ended) < static_cast<int32_t>(kMostAhead);
-  };
-  if (id.is_message) {
-    const bool may_go = id.source != rank_ || id.destination == rank_ || is_near(taken_by_[id.destination]);
-    return may_go ? kNoRank : id.destination;
-  }
-  for (uint32_t rank = 0; rank < finished_.size(); ++rank) {
-    if (rank != rank_ && !is_near(finished_[rank])) {
-      return rank;
-    }
-  }
-  return kNoRank;
 }
 
 void Communicator::let_go(Call& call) {
@@ -222,86 +321,6 @@ void Communicator::let_go(Call& call) {
   dispute_early(call.id());
   for (const Early& chunk : early_.take(call.id())) {
     take(call, chunk.header, chunk.receipt);
-  }
-  call.advance();
-}
-
-CallId Communicator::id_of(const engine::ChunkHeader& header) const {
-  CallId id;
-  id.number = header.call;
-  id.phase = phase_of(header.signature);
-  if ((header.group & kMessageGroup) != 0) {
-    id.is_message = true;
-    id.source = rank_of(header.source);
-    id.destination = rank_;
-  }
-  return id;
-}
-
-Call* Communicator::find(const CallId& id) const {
-  for (const auto& call : active_) {
-    if (call->id() == id) {
-      return call.get();
-    }
-  }
-  return nullptr;
-}
-
-Call* Communicator::find_asked(const CallId& id) const {
-  for (const auto& call : active_) {
-    if (call->id().in(id.phase) == id && call->id().phase != Phase::counting) {
-      return call.get();
-    }
-  }
-  return nullptr;
-}
-
-uint32_t Communicator::next_of(const CallId& id) const {
-  return !id.is_message ? next_call_ : id.source == rank_ ? next_send_[id.destination] : next_receive_[id.source];
-}
-
-bool Communicator::is_past(const CallId& id) const { return engine::is_before(id.number, next_of(id)); }
-
-void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
-  hear_ended_before(header);
-  if (short_ != nullptr && take_short(header, receipt)) {
-    return;
-  }
-  const CallId id = id_of(header);
-  Call* const call = find(id);
-  if (call != nullptr && !call->is_held()) {
-    take(*call, header, receipt);
-    return;
-  }
-  if ((call == nullptr && is_past(id)) || !broken_.is_ok()) {
-    engine_->release(receipt.id);  // of a call that has failed here, or is another one
-    if (Call* const asked = find_asked(id); asked != nullptr && asked->id().is_rival_of(id)) {
-      differ(*asked, rank_of(header.source));
-    }
-    return;
-  }
-  if (static_cast<int32_t>(id.number - next_of(id)) >= static_cast<int32_t>(kMostAhead)) {
-    engine_->release(receipt.id);  // nobody who keeps to the rules is so far ahead
-    return;
-  }
-  early_.add(id, {header, engine_->settle(receipt)});
-}
-
-void Communicator::take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt) {
-  const uint32_t peer = rank_of(header.source);
-  collective::Parcel parcel(&call, receipt.id, receipt.bytes);
-  if (call.is_done()) {
-    return;
-  }
-  if (header.signature != call.signature()) {
-    differ(call, peer);
-    return;
-  }
-  const auto taken = call.execution().arrive(peer, {header.call, header.transfer, header.chunk}, std::move(parcel));
-  if (taken != collective::Taken::ok) {
-    fail(call, {EPROTO, fmt::format("{}: rank {} sent chunk {} of transfer {}, which its schedule here does not have",
-                                    call.shape().text(), peer, header.chunk, header.transfer)});
-    return;
   }
   call.advance();
 }
@@ -346,7 +365,7 @@ void Communicator::retire_done() {
     if (!call->status().is_ok() && !call->id().is_message) {
       // Bounded: for an older one a peer is at worst told again what it has been told (on_word()).
       failed_.push_back(call->id().number);
-      if (failed_.size() > kMostAhead) {
+      if (failed_.size() > CallNumbers::kMostAhead) {
         failed_.pop_front();
       }
     }
@@ -374,13 +393,13 @@ void Communicator::forget_early(const CallId& id) {
 
 Status Communicator::timed_out(const Call& call) const {
   if (!call.is_prepared()) {
-    return call.id().is_message ? timed_out_to_self(call) : timed_out_uneven(call);
+    return call.id().is_message ? self_messages_.timed_out(call) : timed_out_uneven(call);
   }
   // Only asked, for words.
   auto& execution = const_cast<Call&>(call).execution();
-  if (const uint32_t behind = rank_behind(call.id()); call.is_held() && behind != kNoRank) {
+  if (const uint32_t behind = numbers_.rank_behind(call.id()); call.is_held() && behind != kNoRank) {
     return {ETIMEDOUT, fmt::format("{}: the deadline has passed, and rank {} is {} calls behind this one, {}",
-                                   call.shape().text(), behind, kMostAhead, rank_)};
+                                   call.shape().text(), behind, CallNumbers::kMostAhead, rank_)};
   }
   const uint32_t awaited = execution.awaited_peer();
   const uint32_t full = execution.full_peer();

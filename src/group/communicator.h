@@ -17,27 +17,18 @@
 #include "collective/topology.h"
 #include "engine/engine.h"
 #include "fabric/graph.h"
+#include "group/asked.h"
 #include "group/call.h"
+#include "group/call_numbers.h"
 #include "group/early_chunks.h"
+#include "group/messages.h"
 #include "group/plan_cache.h"
 #include "group/short_calls.h"
+#include "group/uneven.h"
 #include "group/word.h"
 #include "ringbolt/status.h"
 
 namespace ringbolt::group {
-
-/// A collective to be begun.
-struct Asked {
-  PlanKey what;
-  Phase phase = Phase::only;
-  collective::Type type = collective::Type::uint8;
-  collective::Reduction reduction = collective::Reduction::sum;
-  const void* input = nullptr;
-  void* output = nullptr;
-};
-
-/// How ranks tell each other how much each has for each before an all_to_allv: two numbers for every rank, of all.
-Asked counting_of(uint32_t n_ranks);
 
 /// The ranks of one group, as this rank sees them, and the calls of the group. Used under the mesh's lock.
 /// Calls and executions that it makes are its own or shared with requests; the engine outlives it, graph and model
@@ -63,7 +54,7 @@ class Communicator final : private engine::Awaiting {
   /// This and the other references are good as long as this, and what they show does not change.
   const std::vector<uint32_t>& members() const { return members_; }
   /// The rank in this group of a rank of the mesh; kNoRank if it is no member.
-  static constexpr uint32_t kNoRank = UINT32_MAX;
+  static constexpr uint32_t kNoRank = CallNumbers::kNobody;
   uint32_t rank_of(uint32_t world_rank) const {
     const bool is_of_all = world_rank < members_.size() && members_[world_rank] == world_rank;  // ranks, the group
     return is_of_all ? world_rank : find_member(world_rank);
@@ -103,8 +94,7 @@ class Communicator final : private engine::Awaiting {
   /// It is over; how, if it has failed.
   void end_short(ShortCall& call, Status& status);
   /// A chunk of that call, which begins when all before it have ended, says so to `peer`.
-  /// So that no word repeats it.
-  void note_told(uint32_t peer, uint32_t number) { told_finished_[peer] = number; }
+  void note_told(uint32_t peer, uint32_t number) { numbers_.note_told(peer, number); }
   /// Begins one end of a message.
   std::shared_ptr<Call> begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
                                    uint64_t deadline_ns);
@@ -147,10 +137,6 @@ class Communicator final : private engine::Awaiting {
   }
 
  private:
-  struct Counts {
-    std::vector<uint64_t> mine;  // elements to each rank, and from each
-    std::vector<uint64_t> all;   // of every rank
-  };
   /// An all_to_all that awaits the counts of all ranks.
   struct Uneven {
     Asked asked;
@@ -158,21 +144,11 @@ class Communicator final : private engine::Awaiting {
     std::shared_ptr<Call> counting;
     std::shared_ptr<Call> call;
   };
-  /// One end of a message of this rank to itself, which waits for the other.
-  struct SelfEnd {
-    bool is_send = false;
-    std::shared_ptr<Call> call;
-    std::byte* data = nullptr;
-    uint64_t bytes = 0;
-  };
   uint32_t find_member(uint32_t world_rank) const;
   /// Null if there is none. It lives until retire_done().
   Call* find(const CallId& id) const;
   /// The call of that number that somebody has asked for, whatever its phase.
   Call* find_asked(const CallId& id) const;
-  /// The number that the next call of its kind will have here.
-  uint32_t next_of(const CallId& id) const;
-  bool is_past(const CallId& id) const;
   CallId id_of(const engine::ChunkHeader& header) const;
   std::shared_ptr<Call> begin_numbered(const CallId& id, const Asked& asked, uint64_t deadline_ns);
   std::shared_ptr<Call> refuse(Status status);
@@ -193,39 +169,22 @@ class Communicator final : private engine::Awaiting {
   void hand_over_short();
   std::shared_ptr<Call> begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
                                       uint32_t peer, uint64_t deadline_ns);
-  CallId next_message(bool is_send, uint32_t peer);
-  void meet_self(bool is_send, const std::shared_ptr<Call>& call, std::byte* data, uint64_t bytes);
   void go_on_with_uneven();
   void begin_counted(Uneven& uneven);
-  /// A rank may be so many calls ahead of another, or messages ahead of their receiver: what comes early is kept.
-  /// Part of the protocol: all ranks count by the same number.
-  static constexpr uint32_t kMostAhead = EarlyChunks::kMostAhead;
-  /// A quarter of kMostAhead, so that mostly nobody has to wait for the word.
-  static constexpr uint32_t kCallsPerWord = 16;
   static constexpr size_t kMostIdle = 8;
   /// A peer that fails calls without end can't fill this rank's memory; a word that is dropped costs a deadline.
   static constexpr size_t kMostEarlyWords = 1024;
 
   void prepare(Call& call, std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
-  /// A rank that is so many calls behind that this call must wait; kNoRank if there is none.
-  uint32_t rank_behind(const CallId& id) const;
-  bool may_go(const CallId& id) const { return rank_behind(id) == kNoRank; }
+  bool may_go(const CallId& id) const { return numbers_.rank_behind(id) == kNoRank; }
   void let_go(Call& call);
-  void hear_finished(uint32_t peer, const engine::ChunkHeader& header);
-  /// A chunk says it, too; as seldom as a word would.
+  /// A chunk says it, too.
   /// `header.source` is a member.
   void hear_ended_before(const engine::ChunkHeader& header) {
-    if (!header.ended_before || header.group != id_) {
-      return;
-    }
-    uint32_t& known = finished_[rank_of(header.source)];
-    if (static_cast<int32_t>(header.call - known) >= static_cast<int32_t>(kCallsPerWord)) {
-      known = header.call;
-      note_finished();
+    if (header.ended_before && header.group == id_) {
+      numbers_.hear_ended_before(rank_of(header.source), header.call);
     }
   }
-  void note_finished();
-  bool tell_finished();
   void take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt);
   void hear_used(Call& call, const engine::ChunkHeader& header);
   void differ(Call& call, uint32_t peer);
@@ -237,13 +196,16 @@ class Communicator final : private engine::Awaiting {
   void retire_done();
   void note_retired(uint32_t n_retired) {
     n_retired_ += n_retired;
-    if (n_retired_ >= kCallsPerWord && engine_ != nullptr && broken_.is_ok()) {
-      n_retired_ = tell_finished() ? 0 : kCallsPerWord - 1;
+    if (n_retired_ >= CallNumbers::kCallsPerWord && engine_ != nullptr && broken_.is_ok()) {
+      const bool has_told_all =
+          numbers_.tell_finished(active_, [this](uint32_t peer, bool is_message, uint32_t number) {
+            tell_one(peer, {is_message, 0, 0, number}, 0, {WordKind::finished, 0, {}});
+          });
+      n_retired_ = has_told_all ? 0 : CallNumbers::kCallsPerWord - 1;
     }
   }
   void forget_early(const CallId& id);
   Status timed_out(const Call& call) const;
-  Status timed_out_to_self(const Call& call) const;
   Status timed_out_uneven(const Call& call) const;
 
   // not owned: the mesh's, which lives as long as this
@@ -256,17 +218,8 @@ class Communicator final : private engine::Awaiting {
   uint32_t cables_crc_;
   std::vector<bool> avoided_;
   PlanCache plans_;
-  uint32_t next_call_ = 0;
-  std::vector<uint32_t> next_send_;     // [rank]
-  std::vector<uint32_t> next_receive_;  // [rank]
-  // Calls that each rank has ended, as far as it has said; messages to it, and from it, likewise.
-  std::vector<uint32_t> finished_;
-  uint32_t may_go_before_ = kMostAhead;  // the number of a collective: what follows from finished_
-  std::vector<uint32_t> taken_by_;
-  std::vector<uint32_t> told_taken_;     // to each rank, of messages from it
-  std::vector<uint32_t> told_finished_;  // to each rank, by words and by chunks
-  uint32_t n_retired_ = 0;               // since the last look at what to tell
-  std::vector<uint32_t> received_;       // of tell_finished(), kept for its memory
+  CallNumbers numbers_;
+  uint32_t n_retired_ = 0;  // since the last look at what to tell
   // Begun and not retired: held, under way, or done and still waited for.
   std::vector<std::shared_ptr<Call>> active_;
   std::vector<std::shared_ptr<Call>> idle_;  // that have ended, for other calls
@@ -281,7 +234,7 @@ class Communicator final : private engine::Awaiting {
   std::map<CallId, EarlyWord> early_words_;
   std::deque<uint32_t> failed_;  // numbers of the latest collectives that have failed here
   std::vector<std::shared_ptr<Uneven>> uneven_;
-  std::map<uint32_t, SelfEnd> self_ends_;  // by number
+  SelfMessages self_messages_;
   Status broken_;
   base::UniqueFd progress_;  // of those groups alone that have been asked for it
 };

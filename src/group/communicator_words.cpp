@@ -1,4 +1,4 @@
-// What the ranks of a group tell each other about their calls, besides chunks.
+// What comes from the other ranks of a group, chunks and words, and what this one tells them about its calls.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,6 +16,80 @@ constexpr uint16_t kToldByReceiver = 1;
 
 }  // namespace
 
+CallId Communicator::id_of(const engine::ChunkHeader& header) const {
+  CallId id;
+  id.number = header.call;
+  id.phase = phase_of(header.signature);
+  if ((header.group & kMessageGroup) != 0) {
+    id.is_message = true;
+    id.source = rank_of(header.source);
+    id.destination = rank_;
+  }
+  return id;
+}
+
+Call* Communicator::find(const CallId& id) const {
+  for (const auto& call : active_) {
+    if (call->id() == id) {
+      return call.get();
+    }
+  }
+  return nullptr;
+}
+
+Call* Communicator::find_asked(const CallId& id) const {
+  for (const auto& call : active_) {
+    if (call->id().in(id.phase) == id && call->id().phase != Phase::counting) {
+      return call.get();
+    }
+  }
+  return nullptr;
+}
+
+void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  hear_ended_before(header);
+  if (short_ != nullptr && take_short(header, receipt)) {
+    return;
+  }
+  const CallId id = id_of(header);
+  Call* const call = find(id);
+  if (call != nullptr && !call->is_held()) {
+    take(*call, header, receipt);
+    return;
+  }
+  if ((call == nullptr && numbers_.is_past(id)) || !broken_.is_ok()) {
+    engine_->release(receipt.id);  // of a call that has failed here, or is another one
+    if (Call* const asked = find_asked(id); asked != nullptr && asked->id().is_rival_of(id)) {
+      differ(*asked, rank_of(header.source));
+    }
+    return;
+  }
+  if (numbers_.is_too_far(id)) {
+    engine_->release(receipt.id);  // nobody who keeps to the rules is so far ahead
+    return;
+  }
+  early_.add(id, {header, engine_->settle(receipt)});
+}
+
+void Communicator::take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  const uint32_t peer = rank_of(header.source);
+  collective::Parcel parcel(&call, receipt.id, receipt.bytes);
+  if (call.is_done()) {
+    return;
+  }
+  if (header.signature != call.signature()) {
+    differ(call, peer);
+    return;
+  }
+  const auto taken = call.execution().arrive(peer, {header.call, header.transfer, header.chunk}, std::move(parcel));
+  if (taken != collective::Taken::ok) {
+    fail(call, {EPROTO, fmt::format("{}: rank {} sent chunk {} of transfer {}, which its schedule here does not have",
+                                    call.shape().text(), peer, header.chunk, header.transfer)});
+    return;
+  }
+  call.advance();
+}
+
 /// A word is a member's claim: it can end calls of this group, and nothing else. Words may come in another order than
 /// they were sent, and before chunks that were sent before them.
 void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) {
@@ -26,7 +100,7 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
   }
   const uint32_t peer = rank_of(header.source);
   if (word.kind == WordKind::finished) {
-    hear_finished(peer, header);
+    numbers_.hear_finished(peer, (header.group & kMessageGroup) != 0, header.call);
     return;
   }
   hand_over_short();
@@ -46,7 +120,7 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
   }
   if (call != nullptr) {
     hear_failure(*call, peer, word);
-  } else if (!is_past(id)) {
+  } else if (!numbers_.is_past(id)) {
     // The first one counts: insert() leaves one that is there.
     if (early_words_.size() < kMostEarlyWords) {
       early_words_.insert({id, {peer, word}});
@@ -59,62 +133,6 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
           fmt::format("call {}: rank {} called {}, and rank {} something else, which has ended there", id.number, peer,
                       word.text, rank_)});
   }
-}
-
-/// Numbers only grow: an older word that comes late changes nothing.
-void Communicator::hear_finished(uint32_t peer, const engine::ChunkHeader& header) {
-  uint32_t& known = (header.group & kMessageGroup) != 0 ? taken_by_[peer] : finished_[peer];
-  if (engine::is_before(known, header.call)) {
-    known = header.call;
-    note_finished();
-  }
-}
-
-/// Looked at for every short call: so it is not found out anew each time.
-void Communicator::note_finished() {
-  uint32_t least = next_call_;
-  for (uint32_t rank = 0; rank < finished_.size(); ++rank) {
-    if (rank != rank_ && engine::is_before(finished_[rank], least)) {
-      least = finished_[rank];
-    }
-  }
-  may_go_before_ = least + kMostAhead;
-}
-
-/// Whether all calls that have ended could be counted: some may be newer than one that has not.
-bool Communicator::tell_finished() {
-  uint32_t finished = next_call_;
-  uint32_t n_active = 0;
-  std::vector<uint32_t>& taken = received_;
-  taken = next_receive_;
-  for (const auto& call : active_) {
-    const CallId& id = call->id();
-    if (id.is_message && id.destination != rank_) {
-      continue;
-    }
-    n_active += id.phase == Phase::counting ? 0U : 1U;  // its number is counted already
-    uint32_t& first = id.is_message ? taken[id.source] : finished;
-    if (engine::is_before(id.number, first)) {
-      first = id.number;
-    }
-  }
-  uint32_t n_held_up = next_call_ - finished;  // and those that are active
-  for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
-    n_held_up += next_receive_[peer] - taken[peer];
-    if (peer == rank_) {
-      continue;
-    }
-    // Unsigned, so right across the wrap.
-    if (finished - told_finished_[peer] >= kCallsPerWord) {
-      told_finished_[peer] = finished;
-      tell_one(peer, {false, 0, 0, finished}, 0, {WordKind::finished, 0, {}});
-    }
-    if (taken[peer] - told_taken_[peer] >= kCallsPerWord) {
-      told_taken_[peer] = taken[peer];
-      tell_one(peer, {true, 0, 0, taken[peer]}, 0, {WordKind::finished, 0, {}});
-    }
-  }
-  return n_held_up == n_active;
 }
 
 /// What the schedule does not have is dropped without a word: the chunks themselves show what is wrong.

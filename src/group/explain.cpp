@@ -1,3 +1,5 @@
+#include "group/explain.h"
+
 #include <fmt/core.h>
 
 #include <array>
@@ -7,7 +9,7 @@
 #include "collective/builder.h"
 #include "collective/cost.h"
 #include "group/arguments.h"
-#include "group/state.h"
+#include "group/asked.h"
 
 namespace ringbolt::group {
 namespace {
@@ -25,25 +27,11 @@ constexpr std::array<std::pair<std::string_view, Operation>, 8> kOperations = {{
     {"all_to_all", Operation::all_to_all},
 }};
 
-size_t n_shares(Operation operation, size_t n_ranks) {
-  switch (operation) {
-    case Operation::all_reduce:
-    case Operation::broadcast:
-    case Operation::reduce:
-      return 1;
-    case Operation::all_to_all:
-      return n_ranks * n_ranks;
-    default:
-      return n_ranks;
-  }
-}
-
 }  // namespace
 
-std::string Group::explain(const std::string& operation, size_t count, Type type) const {
-  if (state_->communicator == nullptr) {
-    return "this group has no ranks\n";
-  }
+std::string explain(const std::string& operation, size_t count, Type type, const collective::Topology& topology,
+                    uint32_t n_measured_links) {
+  const auto of = static_cast<collective::Type>(type);
   if (static_cast<uint32_t>(type) >= collective::kTypes) {
     return fmt::format("type {}: there are {}\n", static_cast<uint32_t>(type), collective::kTypes);
   }
@@ -53,19 +41,19 @@ std::string Group::explain(const std::string& operation, size_t count, Type type
     }
     collective::Problem problem;
     problem.operation = value;
-    problem.n_ranks = size();
-    problem.element_bytes = collective::bytes_of(static_cast<collective::Type>(type));
-    problem.shares.assign(n_shares(value, size()), bytes_of(count, problem.element_bytes));
-    problem.needs_rank_order = depends_on_order(static_cast<collective::Type>(type), collective::Reduction::sum);
-    problem.rounds_partials = type == Type::float16 || type == Type::bfloat16;
-    const collective::CostModel& model = state_->communicator->topology().model();
-    const uint32_t n_links = state_->groups->mesh().made().n_measured_links;
-    std::string text = fmt::format(
-        "by {:.1f} us a hop and {:.0f} MB/s for a cable, {}\n", model.latency_us, model.bytes_per_us,
-        n_links > 0 ? fmt::format("measured on {} link{} when the ranks met", n_links, n_links == 1 ? "" : "s")
-                    : "which nobody has measured");
-    // Without the lock: nothing of a call is touched, and the topology is thread-safe.
-    for (const collective::Choice& choice : collective::choose(problem, state_->communicator->topology(), {})) {
+    problem.n_ranks = topology.n_ranks();
+    problem.element_bytes = collective::bytes_of(of);
+    problem.shares.assign(n_shares(value, topology.n_ranks()), bytes_of(count, problem.element_bytes));
+    // As a call has it that asks for nothing special: a sum, the same on every run.
+    problem.needs_rank_order = depends_on_order(of, collective::Reduction::sum);
+    problem.rounds_partials = of == collective::Type::float16 || of == collective::Type::bfloat16;
+    const collective::CostModel& model = topology.model();
+    std::string text =
+        fmt::format("by {:.1f} us a hop and {:.0f} MB/s for a cable, {}\n", model.latency_us, model.bytes_per_us,
+                    n_measured_links > 0 ? fmt::format("measured on {} link{} when the ranks met", n_measured_links,
+                                                       n_measured_links == 1 ? "" : "s")
+                                         : "which nobody has measured");
+    for (const collective::Choice& choice : collective::choose(problem, topology, {})) {
       text += fmt::format("{:<14} {:10.1f} us  {}\n", choice.name, choice.predicted_us, choice.why);
     }
     return text;

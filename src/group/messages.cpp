@@ -1,12 +1,11 @@
-// Messages: send and recv, between two ranks and of a rank to itself.
+#include "group/messages.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
-
-#include "group/communicator.h"
 
 namespace ringbolt::group {
 namespace {
@@ -15,7 +14,8 @@ namespace {
 /// to be on their way than one transfer has memory for.
 constexpr uint64_t kMostMessageTransfers = 4;
 
-/// The steps of a message: of the sender from its memory into transfers, of the receiver back.
+}  // namespace
+
 collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
   const uint32_t most = collective::Limits{}.most_chunk_bytes;
   // Whole elements in each chunk, as in all schedules.
@@ -45,64 +45,14 @@ collective::Program message_program(bool is_send, uint64_t bytes, uint32_t eleme
   return program;
 }
 
-}  // namespace
-
-std::shared_ptr<Call> Communicator::begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
-                                               uint64_t deadline_ns) {
-  // Only read: the program of a sender has no local target.
-  return begin_message(true, static_cast<std::byte*>(const_cast<void*>(data)), bytes, type, peer, deadline_ns);
-}
-
-std::shared_ptr<Call> Communicator::begin_receive(void* data, uint64_t bytes, collective::Type type, uint32_t peer,
-                                                  uint64_t deadline_ns) {
-  return begin_message(false, static_cast<std::byte*>(data), bytes, type, peer, deadline_ns);
-}
-
-std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
-                                                  uint32_t peer, uint64_t deadline_ns) {
-  if (!broken_.is_ok()) {
-    return refuse(broken_);
-  }
-  const CallId id = next_message(is_send, peer);
-  CallShape shape;
-  shape.is_message = true;
-  shape.type = type;
-  shape.bytes = bytes;
-  shape.schedule_crc = origin_;
-  auto call = std::make_shared<Call>(*this, id, shape, shape.signature(), deadline_ns);
-  activate(call);
-  if (peer == rank_) {
-    meet_self(is_send, call, data, bytes);
-    retire_done();
-    return call;
-  }
-  auto execution = std::make_unique<collective::Execution>(std::make_shared<const collective::CompiledProgram>(
-      message_program(is_send, bytes, collective::bytes_of(type), peer)));
-  prepare(*call, std::move(execution), {data, data, type, collective::Reduction::sum, 0});
-  return call;
-}
-
-CallId Communicator::next_message(bool is_send, uint32_t peer) {
-  return is_send ? CallId{true, rank_, peer, next_send_[peer]++} : CallId{true, peer, rank_, next_receive_[peer]++};
-}
-
-void Communicator::refuse_message(bool is_send, uint32_t peer, const Status& status) {
-  const auto call = refuse_numbered(next_message(is_send, peer), status);
-  if (peer == rank_) {
-    meet_self(is_send, call, nullptr, 0);
-  }
-}
-
-/// Whichever end comes second copies; no chunk and no schedule is needed.
-void Communicator::meet_self(bool is_send, const std::shared_ptr<Call>& call, std::byte* data, uint64_t bytes) {
-  const auto found = self_ends_.find(call->id().number);
-  if (found == self_ends_.end()) {
-    // Sends and receives of a rank to itself are numbered alike, so the other end has this number, too.
-    self_ends_.insert({call->id().number, {is_send, call, data, bytes}});
+void SelfMessages::meet(bool is_send, const std::shared_ptr<Call>& call, std::byte* data, uint64_t bytes) {
+  const auto found = ends_.find(call->id().number);
+  if (found == ends_.end()) {
+    ends_.insert({call->id().number, {is_send, call, data, bytes}});
     return;
   }
-  const SelfEnd other = std::move(found->second);
-  self_ends_.erase(found);
+  const End other = std::move(found->second);
+  ends_.erase(found);
   if (other.call->is_done() || call->is_done()) {
     const Status& why = (other.call->is_done() ? *other.call : *call).status();
     const Status status{ECANCELED,
@@ -126,9 +76,9 @@ void Communicator::meet_self(bool is_send, const std::shared_ptr<Call>& call, st
   }
 }
 
-Status Communicator::timed_out_to_self(const Call& call) const {
-  const auto end = self_ends_.find(call.id().number);
-  const bool is_send = end != self_ends_.end() && end->second.is_send;
+Status SelfMessages::timed_out(const Call& call) const {
+  const auto end = ends_.find(call.id().number);
+  const bool is_send = end != ends_.end() && end->second.is_send;
   return {ETIMEDOUT, fmt::format("{} of rank {} to itself: the deadline has passed, and it has not called {}",
                                  call.shape().text(), rank_, is_send ? "recv()" : "send()")};
 }

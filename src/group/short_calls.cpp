@@ -31,13 +31,12 @@ ShortCall* Communicator::begin_short(ShortKey key, const void* input, void* outp
   if (!active_.empty()) {
     retire_done();  // what has ended, and nobody has waited for
   }
-  const CallId id{false, 0, 0, next_call_};
+  const CallId id{false, 0, 0, numbers_.next_collective()};
   // Only if all calls before it have ended may its chunks say so (Call::begin_after_all_others()).
-  if (!active_.empty() || !early_words_.empty() || !early_.are_plain() ||
-      !engine::is_before(id.number, may_go_before_)) {
+  if (!active_.empty() || !early_words_.empty() || !early_.are_plain() || !numbers_.may_begin(id.number)) {
     return nullptr;
   }
-  ++next_call_;
+  numbers_.take_collective();
   // It was a call like all others last time: more of it has to be made new.
   if (begun->is_handed_over) [[unlikely]] {
     begun->call->renew(id);

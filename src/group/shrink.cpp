@@ -10,7 +10,6 @@
 #include "base/lock_guard.h"
 #include "group/failure.h"
 #include "group/groups.h"
-#include "group/state.h"
 #include "group/word.h"
 
 namespace ringbolt::group {
@@ -149,17 +148,6 @@ std::shared_ptr<Communicator> Groups::shrink(const std::shared_ptr<Communicator>
     avoided = gone;  // one that was cut when the group was made has been needed since, and is back
   }
   return make_communicator(outcome->id, std::move(left), self, std::move(avoided), communicator->id());
-}
-
-Group Group::shrink() {
-  if (!state_->communicator) {
-    throw JoinError("shrink: this group has no ranks", EINVAL);
-  }
-  auto made = std::make_unique<State>();
-  made->options = state_->options;
-  made->groups = state_->groups;
-  made->communicator = state_->groups->shrink(state_->communicator, state_->deadline_ns({}, base::now_ns()));
-  return Group(std::move(made));
 }
 
 }  // namespace ringbolt::group

@@ -44,7 +44,7 @@ struct BroughtUp {
   std::shared_ptr<engine::Station> station;
   std::vector<CableWords> cables;      ///< of the fabric, in the order of EnginePlan::fabric
   fabric::Graph graph;                 ///< of all ranks; capacities in units of the slowest cable
-  fabric::CostModel model;         ///< what schedules are chosen by
+  fabric::CostModel model;             ///< what schedules are chosen by
   std::vector<LinkFigures> links;      ///< what was measured, if anything was
   uint32_t n_measured_links = 0;       ///< that the model is of; 0: it is nominal
   std::vector<std::string> unmatched;  ///< ports without a cable, and why

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "fabric/cost_model.h"
 #include "engine/engine.h"
+#include "fabric/cost_model.h"
 #include "fabric/graph.h"
 #include "mesh/client.h"
 

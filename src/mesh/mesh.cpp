@@ -25,16 +25,6 @@ constexpr uint64_t kAdvanceNs = kMillisecond / 10;
 /// Turns in a row in which something arrived, after which clients get theirs all the same.
 constexpr uint32_t kMostUnadvanced = 4;
 
-std::vector<fabric::WatchedCable> watched(const BroughtUp& made) {
-  std::vector<fabric::WatchedCable> cables;
-  for (uint32_t i = 0; made.station && i < made.station->n_cables(); ++i) {
-    const CableWords& words = made.cables[made.station->fabric_cable(i)];
-    const uint32_t peer = made.station->cable(i).plan().peer;
-    cables.push_back({peer, peer == words.b ? words.device_a : words.device_b});
-  }
-  return cables;
-}
-
 uint64_t random_incarnation() {
   std::random_device random;
   // Never 0. It tells the processes of one rank apart that came one after the other.
@@ -70,15 +60,8 @@ std::unique_ptr<Mesh> Mesh::join(const MeshPlan& plan) {
 Mesh::Mesh(const MeshPlan& plan, bootstrap::SideChannel side_channel, BroughtUp made)
     : side_channel_(std::move(side_channel)),
       made_(std::move(made)),
-      knobs_(plan.liveness),
-      is_leaving_(side_channel_.n_ranks()),
-      down_cables_(made_.cables.size()),
-      cable_versions_(made_.cables.size()),
-      mendings_(made_.station ? made_.station->n_cables() : 0),
-      reconnections_(mendings_.size()),
-      received_bytes_(mendings_.size()),
-      has_lost_port_(mendings_.size()),
-      incarnation_(random_incarnation()),
+      watch_(*this, made_, side_channel_.rank(), side_channel_.n_ranks(), plan.liveness, random_incarnation(),
+             base::now_ns()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       relay_timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   // One rank: no engine, no thread, and nobody whose life is to be watched. wait() alone makes deadlines pass.
@@ -86,9 +69,6 @@ Mesh::Mesh(const MeshPlan& plan, bootstrap::SideChannel side_channel, BroughtUp 
     return;
   }
   now_ns_ = base::now_ns();
-  if (n_ranks() <= fabric::kMaxWatchedRanks) {
-    liveness_.emplace(rank(), n_ranks(), watched(made_), knobs_, now_ns_);
-  }
   engine()->set_receiver(*this);
   for (uint32_t cable = 0; cable < made_.station->n_cables(); ++cable) {
     if (!made_.station->cable(cable).is_alive()) {  // it has failed while it was measured
@@ -97,14 +77,6 @@ Mesh::Mesh(const MeshPlan& plan, bootstrap::SideChannel side_channel, BroughtUp 
   }
   // The last thing: all that it looks at is there. Should this throw (std::system_error), the members clean up.
   thread_ = base::start_thread([this] { run(); });
-}
-
-/// A copy, which is old as soon as the lock is given back.
-std::vector<bool> Mesh::down_cables() const {
-  std::vector<bool> down(down_cables_.size());
-  std::transform(down_cables_.begin(), down_cables_.end(), down.begin(),
-                 [](const std::string& why) { return !why.empty(); });
-  return down;
 }
 
 /// One of three must happen to the receipt before this returns: a client has it, it is settled and kept, or released.
@@ -120,12 +92,37 @@ void Mesh::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& re
 
 void Mesh::on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) {
   if (!bytes.empty() && bytes[0] == static_cast<std::byte>(WordKind::mending)) {
-    hear_mending(header.source, bytes.subspan(1));
+    watch_.hear_mending(header.source, bytes.subspan(1));
   } else if (Client* const client = clients_.find(header.group)) {
     client->on_word(header, bytes);
   } else if (clients_.may_keep(header.group)) {
     clients_.keep_word(header, bytes);
   }
+}
+
+void Mesh::on_beat(uint32_t cable, std::span<const std::byte> bytes) { watch_.hear_beat(cable, bytes, now_ns_); }
+
+void Mesh::on_cable_failed(uint32_t cable) { watch_.on_cable_failed(cable, now_ns_); }
+
+void Mesh::on_message(uint32_t from, uint16_t kind, std::span<const std::byte> bytes) {
+  clients_.each([&](Client& client) { client.on_message(from, kind, bytes); });
+}
+
+void Mesh::on_rank_failed(uint32_t rank, const Status& status) {
+  clients_.each([&](Client& client) { client.on_rank_failed(rank, status); });
+}
+
+void Mesh::on_rank_given_up(uint32_t rank, bool is_certain) {
+  clients_.each([&](Client& client) { client.on_rank_given_up(rank, is_certain); });
+}
+
+/// By the thread, and by callers that wait long, whoever comes first when it is due.
+void Mesh::watch(uint64_t now_ns) {
+  now_ns = now_ns_ = std::max(now_ns, now_ns_);
+  for (const bootstrap::Event& event : side_channel_.poll()) {
+    watch_.hear(event, now_ns);
+  }
+  watch_.progress(now_ns);
 }
 
 bool Mesh::progress(uint64_t now_ns) {

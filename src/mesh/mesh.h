@@ -1,13 +1,15 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/lock_guard.h"
@@ -20,8 +22,7 @@
 #include "fabric/liveness.h"
 #include "mesh/bring_up.h"
 #include "mesh/client_table.h"
-#include "mesh/mending.h"
-#include "mesh/reconnection.h"
+#include "mesh/watch.h"
 #include "ringbolt/status.h"
 
 namespace ringbolt::mesh {
@@ -37,12 +38,12 @@ struct MeshPlan {
   fabric::LivenessKnobs liveness = {};
 };
 
-/// All ranks that have met, and what moves their chunks: the side channel, the engine over the cables, who watches
+/// All ranks that have met, and what moves their chunks: the side channel, the engine over the cables, the watch of
 /// which rank and cable is alive, and a thread that sees to all of it while nobody waits. What chunks are about its
 /// clients know. Thread-safe.
 /// Owns the side channel, the descriptors and the thread, and a share of the station, of which a driver call that is
 /// left behind may hold another. It does not own its clients.
-class Mesh : public engine::Receiver {
+class Mesh : public engine::Receiver, private Watch::Surroundings {
  public:
   /// Blocks until all ranks are there and connected. Throws JoinError and base::Error.
   /// Gives up after the meeting's timeout, with JoinError; EINVAL: more ranks than fabric::kMaxWatchedRanks.
@@ -80,13 +81,19 @@ class Mesh : public engine::Receiver {
 
   /// [fabric cable]: whether this rank takes it to be down. News of cables takes its time: others may differ.
   /// Empty in a mesh of one rank.
-  std::vector<bool> down_cables() const RINGBOLT_REQUIRES(lock);
+  std::vector<bool> down_cables() const RINGBOLT_REQUIRES(lock) { return watch_.cables().down(); }
   /// Ranks that have failed, and how; and those of them whose processes have ended for certain.
   /// Grows only. The reference is good as long as the lock is held.
-  const std::map<uint32_t, Status>& failed_ranks() const RINGBOLT_REQUIRES(lock) { return failed_; }
-  fabric::RankSet ended_ranks() const RINGBOLT_REQUIRES(lock) { return ended_; }
+  const std::map<uint32_t, Status>& failed_ranks() const RINGBOLT_REQUIRES(lock) { return watch_.ranks().failed(); }
+  fabric::RankSet ended_ranks() const RINGBOLT_REQUIRES(lock) { return watch_.ranks().ended(); }
   /// A status with what is known of ranks that are silent, if what it is about took too long. Takes the lock.
-  Status explained(Status status) RINGBOLT_EXCLUDES(lock);
+  Status explained(Status status) RINGBOLT_EXCLUDES(lock) {
+    if (status.code == ETIMEDOUT) {  // nothing else is: a call that ends well must not wait for the lock
+      const base::LockGuard guard(lock);
+      status = watch_.ranks().explained(std::move(status));
+    }
+    return status;
+  }
 
   /// Waits until `is_done`, which is asked under the lock and comes true by what arrives or by a deadline of its own.
   /// Moves chunks meanwhile: by polling at first, then asleep. Takes the lock.
@@ -131,35 +138,19 @@ class Mesh : public engine::Receiver {
   bool progress(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
   bool advance_clients(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
 
-  // watch.cpp: what is heard and told
   void watch(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
-  void hurry() RINGBOLT_REQUIRES(lock) { next_beat_ns_ = next_watch_ns_ = 0; }
-  void beat(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
-  std::vector<std::byte> beat_bytes(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
-  void hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> cable) RINGBOLT_REQUIRES(lock);
-  bool agrees_that_works(uint32_t fabric_cable) RINGBOLT_REQUIRES(lock);
-  void hear_cables(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
-  void hear_ports(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
-  void hear_hosts(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
-  void hear_side_channel(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
-  void hear_message(const bootstrap::Event& event) RINGBOLT_REQUIRES(lock);
-  void hear_end(const bootstrap::Event& event, uint64_t now_ns) RINGBOLT_REQUIRES(lock);
 
-  // failing.cpp: what follows from it
-  void apply(const fabric::LivenessChange& change) RINGBOLT_REQUIRES(lock);
-  void change_cable(uint32_t fabric_cable, bool is_up, const std::string& why) RINGBOLT_REQUIRES(lock);
-  void set_cable(uint32_t fabric_cable, bool is_up, const std::string& why) RINGBOLT_REQUIRES(lock);
-  std::string cables_of(uint32_t rank) const;
-  bool leads_to_failed(uint32_t fabric_cable) const RINGBOLT_REQUIRES(lock);
-  void fail_rank(uint32_t rank, const Status& status, bool is_certain) RINGBOLT_REQUIRES(lock);
-  void fail_unreachable() RINGBOLT_REQUIRES(lock);
-
-  // healing.cpp: cables that have failed
-  void mend(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
-  void mend_one(uint32_t cable, uint64_t now_ns) RINGBOLT_REQUIRES(lock);
-  void end_reconnecting(uint32_t cable) RINGBOLT_REQUIRES(lock);
-  void tell_mending(uint32_t cable) RINGBOLT_REQUIRES(lock);
-  void hear_mending(uint32_t from, std::span<const std::byte> bytes) RINGBOLT_REQUIRES(lock);
+  // Watch::Surroundings
+  bool send(uint32_t to, uint16_t kind, std::span<const std::byte> bytes, bool is_latest_only) override
+      RINGBOLT_REQUIRES(lock) {
+    return side_channel_.send(to, kind, bytes, is_latest_only).has_value();
+  }
+  uint64_t hosts_answering(uint32_t within_ms) override RINGBOLT_REQUIRES(lock) {
+    return side_channel_.hosts_answering(within_ms);
+  }
+  void on_message(uint32_t from, uint16_t kind, std::span<const std::byte> bytes) override RINGBOLT_REQUIRES(lock);
+  void on_rank_failed(uint32_t rank, const Status& status) override RINGBOLT_REQUIRES(lock);
+  void on_rank_given_up(uint32_t rank, bool is_certain) override RINGBOLT_REQUIRES(lock);
 
   // thread.cpp
   void run() RINGBOLT_EXCLUDES(lock);
@@ -180,29 +171,8 @@ class Mesh : public engine::Receiver {
 
   bootstrap::SideChannel side_channel_;
   BroughtUp made_;
-  std::optional<fabric::Liveness> liveness_ RINGBOLT_GUARDED_BY(lock);
-  fabric::LivenessKnobs knobs_ RINGBOLT_GUARDED_BY(lock);
   ClientTable clients_ RINGBOLT_GUARDED_BY(lock);
-  std::map<uint32_t, Status> failed_ RINGBOLT_GUARDED_BY(lock);
-  fabric::RankSet ended_ RINGBOLT_GUARDED_BY(lock) = 0;  // of these, whose processes have ended for certain
-  /// Ranks that may yet be back, and what is known of them.
-  std::map<uint32_t, std::string> silent_ RINGBOLT_GUARDED_BY(lock);
-  std::vector<bool> is_leaving_ RINGBOLT_GUARDED_BY(lock);          // [rank]
-  std::vector<std::string> down_cables_ RINGBOLT_GUARDED_BY(lock);  // [fabric cable]: why, empty while it is up
-  /// [fabric cable]: changes so far, so that an odd one is down; all ranks agree on the greatest that any has told.
-  std::vector<uint16_t> cable_versions_ RINGBOLT_GUARDED_BY(lock);
-  std::vector<Mending> mendings_ RINGBOLT_GUARDED_BY(lock);                             // [local cable]
-  std::vector<std::unique_ptr<Reconnection>> reconnections_ RINGBOLT_GUARDED_BY(lock);  // [local cable]: under way
-  std::vector<uint64_t> received_bytes_ RINGBOLT_GUARDED_BY(lock);  // [local cable]: when last looked at
-  /// [local cable]: its port says so, and has not been seen active since.
-  std::vector<bool> has_lost_port_ RINGBOLT_GUARDED_BY(lock);
-  // Of this process in heartbeats; random, never 0, and does not change.
-  uint64_t incarnation_;
-  uint64_t turn_ RINGBOLT_GUARDED_BY(lock) = 0;
-  uint64_t next_beat_ns_ RINGBOLT_GUARDED_BY(lock) = 0;  // through the side channel
-  uint64_t next_watch_ns_ RINGBOLT_GUARDED_BY(lock) = 0;
-  uint64_t next_mend_ns_ RINGBOLT_GUARDED_BY(lock) = 0;
-  uint64_t next_port_look_ns_ RINGBOLT_GUARDED_BY(lock) = 0;
+  Watch watch_ RINGBOLT_GUARDED_BY(lock);
   uint64_t next_advance_ns_ RINGBOLT_GUARDED_BY(lock) = 0;
   uint32_t n_unadvanced_ RINGBOLT_GUARDED_BY(lock) =
       0;  ///< times that something has come since clients were gone through

@@ -54,11 +54,7 @@ Mesh::~Mesh() {
     (void)eventfd_write(wake_.get(), 1);
     thread_.join();
   }
-  for (const auto& reconnection : reconnections_) {
-    if (reconnection != nullptr) {
-      (void)reconnection->wait_until(base::now_ns() + kReconnectionNs);  // else it is left behind, with the station
-    }
-  }
+  watch_.wait_for_mending(kReconnectionNs);
 }
 
 /// What this rank has sent must arrive although it may have to be sent again, and others may need it as a relay for
@@ -67,16 +63,12 @@ void Mesh::leave() {
   const uint64_t deadline_ns = base::now_ns() + kLingerNs;
   bool has_told = false;
   wait([&]() RINGBOLT_REQUIRES(lock) {
-    bool is_over = engine()->n_unacknowledged() == 0;
+    const bool is_over = engine()->n_unacknowledged() == 0;
     if (is_over && !has_told) {
       has_told = true;
       (void)side_channel_.send(bootstrap::kEveryone, kLeavingMessage, {});
     }
-    const bool has_side_channel = rank() == 0 || failed_.count(0) == 0;
-    for (uint32_t other = 0; has_side_channel && other < n_ranks(); ++other) {
-      is_over = is_over && (other == rank() || is_leaving_[other] || failed_.count(other) > 0);
-    }
-    return is_over || base::now_ns() >= deadline_ns;
+    return (is_over && watch_.ranks().may_leave(rank())) || base::now_ns() >= deadline_ns;
   });
 }
 
@@ -104,7 +96,7 @@ void Mesh::wait_locked(const std::function<bool()>& is_done, uint64_t now_ns) {
     if (n_polls % kPollsPerLook == 0) {
       now_ns = base::now_ns();
       idle_since_ns = n_idle < kPollsPerLook ? now_ns : idle_since_ns;
-      if (engine() != nullptr && now_ns >= next_watch_ns_) {
+      if (engine() != nullptr && now_ns >= watch_.next_ns()) {
         watch(now_ns);  // the thread may not get the lock for as long as there is much to do
       }
     }
@@ -209,7 +201,7 @@ bool Mesh::sleep_until_something(uint64_t most_ns) {
       if (engine()->n_unacknowledged() > 0) {
         most_ns = std::min(most_ns, tick_ns > now_ns ? tick_ns - now_ns : 0);
       }
-      most_ns = std::min(most_ns, next_watch_ns_ > now_ns ? next_watch_ns_ - now_ns : 0);
+      most_ns = std::min(most_ns, watch_.next_ns() > now_ns ? watch_.next_ns() - now_ns : 0);
     }
     descriptors.push_back({side_channel_.fd(), POLLIN, 0});
     descriptors.push_back({wake_.get(), POLLIN, 0});
@@ -220,7 +212,7 @@ bool Mesh::sleep_until_something(uint64_t most_ns) {
   const bool has_something = ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr) > 0;
   if (has_something && descriptors[descriptors.size() - 2].revents != 0) {
     const base::LockGuard guard(lock);
-    next_watch_ns_ = 0;  // the side channel: a rank may have died
+    watch_.look_soon();  // the side channel: a rank may have died
   }
   return has_something;
 }
@@ -252,7 +244,7 @@ void Mesh::run() {
       progress(base::now_ns());
     }
     const uint64_t now_ns = base::now_ns();
-    if (now_ns >= next_watch_ns_) {
+    if (now_ns >= watch_.next_ns()) {
       watch(now_ns);
     }
   }

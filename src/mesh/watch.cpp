@@ -1,4 +1,5 @@
-// Who is alive: heartbeats through cables and the side channel, and what else is heard.
+#include "mesh/watch.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 
 #include "fabric/cable_news.h"
 #include "fabric/heartbeat.h"
-#include "mesh/mesh.h"
 #include "mesh/word.h"
 
 namespace ringbolt::mesh {
@@ -20,12 +20,38 @@ constexpr uint64_t kPortLookNs = 100'000'000;
 
 static_assert(engine::kReportBytes + fabric::kMaxHeartbeatBytes + 4 * fabric::kMostNews <= engine::kSmallPayloadBytes);
 
+std::vector<fabric::WatchedCable> watched(const BroughtUp& made) {
+  std::vector<fabric::WatchedCable> cables;
+  for (uint32_t i = 0; i < made.station->n_cables(); ++i) {
+    const CableWords& words = made.cables[made.station->fabric_cable(i)];
+    const uint32_t peer = made.station->cable(i).plan().peer;
+    cables.push_back({peer, peer == words.b ? words.device_a : words.device_b});
+  }
+  return cables;
+}
+
 }  // namespace
 
-void Mesh::on_beat(uint32_t cable, std::span<const std::byte> bytes) { hear_beat(bytes, cable); }
+Watch::Watch(Surroundings& around, const BroughtUp& made, uint32_t rank, uint32_t n_ranks,
+             const fabric::LivenessKnobs& knobs, uint64_t incarnation, uint64_t now_ns)
+    : around_(around),
+      made_(made),
+      rank_(rank),
+      n_ranks_(n_ranks),
+      knobs_(knobs),
+      ranks_(n_ranks),
+      cables_(made.cables.size()),
+      mender_(made.station, *this),
+      received_bytes_(n_local_cables()),
+      has_lost_port_(n_local_cables()),
+      incarnation_(incarnation) {
+  if (made.station && n_ranks <= fabric::kMaxWatchedRanks) {
+    liveness_.emplace(rank, n_ranks, watched(made), knobs, now_ns);
+  }
+}
 
-void Mesh::hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> cable) {
-  const size_t length = fabric::heartbeat_bytes(n_ranks());
+void Watch::hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> cable, uint64_t now_ns) {
+  const size_t length = fabric::heartbeat_bytes(n_ranks_);
   // What is cut off or of no known form is dropped without a word: the next beat comes soon.
   if (!liveness_ || bytes.size() < length) {
     return;
@@ -36,21 +62,19 @@ void Mesh::hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> c
     return;
   }
   if (cable) {
-    liveness_->heard_through(*cable, *heartbeat, now_ns_);
+    liveness_->heard_through(*cable, *heartbeat, now_ns);
   } else {
-    liveness_->heard(*heartbeat, now_ns_);
+    liveness_->heard(*heartbeat, now_ns);
   }
-  next_watch_ns_ = std::min(next_watch_ns_, liveness_->next_heartbeat_ns());
+  next_ns_ = std::min(next_ns_, liveness_->next_heartbeat_ns());
   for (const fabric::CableNews& one : *news) {
-    // Versions wrap at 16 bits: the sign of the difference tells which one is newer (RFC 1982).
-    if (one.cable >= cable_versions_.size() || static_cast<int16_t>(one.version - cable_versions_[one.cable]) <= 0) {
+    if (!cables_.hear(one)) {
       continue;
     }
-    cable_versions_[one.cable] = one.version;
     hurry();  // news travel on at once
-    if (one.works() && !agrees_that_works(one.cable)) {
-      // This end contradicts, with a newer version, which travels on as all news do.
-      ++cable_versions_[one.cable];
+    if (one.works() && !agrees_that_works(one.cable, now_ns)) {
+      // This end's own news travel on as all do.
+      cables_.contradict(one.cable);
       continue;
     }
     set_cable(one.cable, one.works(), fmt::format("rank {} says that it is down", heartbeat->rank));
@@ -58,21 +82,19 @@ void Mesh::hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> c
 }
 
 /// A cable works when both of its ends say so: one end alone does not know whether what it sends arrives.
-bool Mesh::agrees_that_works(uint32_t fabric_cable) {
+bool Watch::agrees_that_works(uint32_t fabric_cable, uint64_t now_ns) {
   for (uint32_t cable = 0; cable < made_.station->n_cables(); ++cable) {
     if (made_.station->fabric_cable(cable) == fabric_cable) {
-      return made_.station->cable(cable).is_alive() && liveness_->confirm_up(cable, now_ns_);
+      return made_.station->cable(cable).is_alive() && liveness_->confirm_up(cable, now_ns);
     }
   }
   return true;  // it is between others
 }
 
 /// By the thread, and by callers that wait long, whoever comes first when it is due; sets when it is due again.
-void Mesh::watch(uint64_t now_ns) {
-  now_ns = now_ns_ = std::max(now_ns, now_ns_);
-  hear_side_channel(now_ns);
+void Watch::progress(uint64_t now_ns) {
   if (!liveness_) {
-    next_watch_ns_ = now_ns + kMostWatchNs;
+    next_ns_ = now_ns + kMostWatchNs;
     return;
   }
   hear_cables(now_ns);
@@ -87,35 +109,35 @@ void Mesh::watch(uint64_t now_ns) {
   for (const fabric::LivenessChange& change : changes) {
     apply(change);
   }
-  mend(now_ns);
-  next_watch_ns_ =
+  mender_.progress(now_ns);
+  next_ns_ =
       std::min({now_ns + kMostWatchNs, next_beat_ns_, liveness_->next_heartbeat_ns(), liveness_->next_deadline_ns()});
 }
 
-std::vector<std::byte> Mesh::beat_bytes(uint64_t now_ns) {
+std::vector<std::byte> Watch::beat_bytes(uint64_t now_ns) {
   const fabric::Heartbeat heartbeat = liveness_->heartbeat(0, incarnation_, ++turn_, now_ns);
-  std::vector<std::byte> bytes(fabric::heartbeat_bytes(n_ranks()));
+  std::vector<std::byte> bytes(fabric::heartbeat_bytes(n_ranks_));
   fabric::emit(heartbeat, bytes);
-  const std::vector<std::byte> news = fabric::emit_news(cable_versions_, turn_);
+  const std::vector<std::byte> news = fabric::emit_news(cables_.versions(), turn_);
   bytes.insert(bytes.end(), news.begin(), news.end());
   return bytes;
 }
 
-void Mesh::beat(uint64_t now_ns) {
+void Watch::beat(uint64_t now_ns) {
   hear_hosts(now_ns);
   const std::vector<std::byte> bytes = beat_bytes(now_ns);
   for (uint32_t cable = 0; cable < made_.station->n_cables(); ++cable) {
-    (void)engine()->send_beat(cable, bytes);  // without credit the peer is behind: it will miss beats
+    (void)engine().send_beat(cable, bytes);  // without credit the peer is behind: it will miss beats
   }
   // Through the side channel at an interval, through cables also whenever liveness wants it.
   if (now_ns >= next_beat_ns_) {
     next_beat_ns_ = now_ns + knobs_.interval_ns;
-    (void)side_channel_.send(bootstrap::kEveryone, kHeartbeatMessage, bytes, true);
+    (void)around_.send(bootstrap::kEveryone, kHeartbeatMessage, bytes, true);
   }
 }
 
 /// Chunks are as good as heartbeats.
-void Mesh::hear_cables(uint64_t now_ns) {
+void Watch::hear_cables(uint64_t now_ns) {
   for (uint32_t cable = 0; cable < received_bytes_.size(); ++cable) {
     const uint64_t received = made_.station->cable(cable).received_bytes;
     if (received != received_bytes_[cable]) {
@@ -127,9 +149,9 @@ void Mesh::hear_cables(uint64_t now_ns) {
 
 /// A port that says it has lost its cable is believed at once if there are other ways. If not, silence decides: it may
 /// soon be back, and nothing else would do.
-void Mesh::hear_ports(uint64_t now_ns) {
+void Watch::hear_ports(uint64_t now_ns) {
   for (const uint32_t cable : made_.station->take_lost_ports()) {
-    if (engine()->paths().can_spare(made_.station->fabric_cable(cable))) {
+    if (engine().paths().can_spare(made_.station->fabric_cable(cable))) {
       has_lost_port_[cable] = true;
       liveness_->cable_error(cable, made_.station->cable(cable).plan().name + ": the port says that it is down",
                              now_ns);
@@ -151,10 +173,10 @@ void Mesh::hear_ports(uint64_t now_ns) {
 
 /// A host whose kernel still acknowledges has not lost its power or its network: its rank may be stopped, but not
 /// gone.
-void Mesh::hear_hosts(uint64_t now_ns) {
+void Watch::hear_hosts(uint64_t now_ns) {
   const uint64_t answering =
-      side_channel_.hosts_answering(static_cast<uint32_t>((knobs_.interval_ns + knobs_.interval_ns / 2) / 1'000'000));
-  for (uint32_t other = 0; other < std::min(n_ranks(), fabric::kMaxWatchedRanks); ++other) {
+      around_.hosts_answering(static_cast<uint32_t>((knobs_.interval_ns + knobs_.interval_ns / 2) / 1'000'000));
+  for (uint32_t other = 0; other < std::min(n_ranks_, fabric::kMaxWatchedRanks); ++other) {
     // Bit by rank: kMaxWatchedRanks is 64.
     if ((answering >> other & 1) != 0) {
       liveness_->host_answered(other, now_ns);
@@ -164,10 +186,10 @@ void Mesh::hear_hosts(uint64_t now_ns) {
 
 /// `event.rank` is told by the side channel, as whose message it was; the bytes are a peer's and are parsed with
 /// care.
-void Mesh::hear_message(const bootstrap::Event& event) {
+void Watch::hear_message(const bootstrap::Event& event, uint64_t now_ns) {
   switch (event.message_kind) {
     case kHeartbeatMessage:
-      hear_beat(event.bytes, std::nullopt);
+      hear_beat(event.bytes, std::nullopt, now_ns);
       break;
     case kMendingMessage:
       hear_mending(event.rank, event.bytes);
@@ -177,21 +199,21 @@ void Mesh::hear_message(const bootstrap::Event& event) {
       const auto word = parse_word(emit(Word{
           WordKind::failed, 0, std::string(reinterpret_cast<const char*>(event.bytes.data()), event.bytes.size())}));
       fail_rank(event.rank,
-                {ECONNRESET, fmt::format("rank {} has given up this rank, {}: {}", event.rank, rank(), word->text)},
+                {ECONNRESET, fmt::format("rank {} has given up this rank, {}: {}", event.rank, rank_, word->text)},
                 false);
       break;
     }
     case kLeavingMessage:
-      is_leaving_[event.rank] = true;
+      ranks_.note_leaving(event.rank);
       break;
     default:
-      clients_.each([&](Client& client) { client.on_message(event.rank, event.message_kind, event.bytes); });
+      around_.on_message(event.rank, event.message_kind, event.bytes);
       break;
   }
 }
 
 /// A connection that ends says less than it seems to: liveness decides, unless there is none.
-void Mesh::hear_end(const bootstrap::Event& event, uint64_t now_ns) {
+void Watch::hear_end(const bootstrap::Event& event, uint64_t now_ns) {
   const bool has_left = event.kind == bootstrap::Event::Kind::left;
   if (liveness_ && event.rank == 0) {
     liveness_->hosts_unknown();  // all other connections were rank 0's
@@ -208,13 +230,27 @@ void Mesh::hear_end(const bootstrap::Event& event, uint64_t now_ns) {
   }
 }
 
-void Mesh::hear_side_channel(uint64_t now_ns) {
-  for (const bootstrap::Event& event : side_channel_.poll()) {
-    if (event.kind == bootstrap::Event::Kind::message) {
-      hear_message(event);
-    } else {
-      hear_end(event, now_ns);
-    }
+void Watch::hear(const bootstrap::Event& event, uint64_t now_ns) {
+  if (event.kind == bootstrap::Event::Kind::message) {
+    hear_message(event, now_ns);
+  } else {
+    hear_end(event, now_ns);
+  }
+}
+
+void Watch::hear_mending(uint32_t from, std::span<const std::byte> bytes) {
+  if (mender_.hear(from, bytes)) {
+    look_soon();
+  }
+}
+
+bool Watch::send_mending(uint32_t to, std::span<const std::byte> word) {
+  return around_.send(to, kMendingMessage, word, false);
+}
+
+void Watch::on_mended(uint32_t cable, uint64_t now_ns) {
+  if (liveness_) {
+    liveness_->cable_mended(cable, now_ns);
   }
 }
 

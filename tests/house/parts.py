@@ -9,9 +9,12 @@ import sys
 
 MOST_MEMBERS = 30
 MOST_FILES = 2
-LEAST_TESTS = {"src/device": 0.6, "src/link": 0.6, "src/rsocket": 0.5, "src/stream": 0.5, "src/sanitizer": 0.5, "src/abi": 0.35}
-FEW_MEMBERS = ("src/device", "src/rsocket", "src/stream", "src/sanitizer", "src/abi")
-FEW_FILES = ("src/rsocket", "src/stream", "src/sanitizer")
+# Communicator: what its calls do, what comes from other ranks, and calls that have been prepared (short_calls.cpp), which
+# are a file of their own by what they cost.
+MOST_FILES_OF = {"Communicator": 3}
+LEAST_TESTS = {"src/device": 0.6, "src/link": 0.6, "src/rsocket": 0.5, "src/stream": 0.5, "src/sanitizer": 0.5, "src/abi": 0.35, "src/group": 0.35, "src/mesh": 0.35}
+FEW_MEMBERS = ("src/device", "src/rsocket", "src/stream", "src/sanitizer", "src/abi", "src/group", "src/mesh")
+FEW_FILES = ("src/rsocket", "src/stream", "src/sanitizer", "src/group", "src/mesh")
 # Neither data of an object nor a declaration of some.
 _NO_MEMBER = re.compile(r"(public|protected|private)\s*:(?!:)|^(using|friend|static|typedef|template|enum|class|struct|union)\b")
 
@@ -126,9 +129,10 @@ def check_files(root: pathlib.Path, folder: str, lists: bool) -> int:
     for name, files in files_of.items():
         if lists and len(files) > 1:
             print(f"{len(files):3} files for {name} of {folder}")
-        if len(files) > MOST_FILES:
+        most = MOST_FILES_OF.get(name, MOST_FILES)
+        if len(files) > most:
             bad = 1
-            print(f"{folder}: {name} is spread over {', '.join(files)}, and {MOST_FILES} are the most: find the part in it")
+            print(f"{folder}: {name} is spread over {', '.join(files)}, and {most} are the most: find the part in it")
     return bad
 
 
