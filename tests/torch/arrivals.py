@@ -43,7 +43,7 @@ def survive(name, store, limit_s, words, codes):
     """What the others hear."""
     start = time.monotonic()
     try:
-        dist.init_process_group("ringbolt", init_method=store, rank=RANK, world_size=SIZE, timeout=timedelta(seconds=limit_s))
+        dist.init_process_group("ringbolt", store=store, rank=RANK, world_size=SIZE, timeout=timedelta(seconds=limit_s))
     except RuntimeError as problem:
         took_s, text = time.monotonic() - start, str(problem)
         for some in words:
@@ -54,14 +54,30 @@ def survive(name, store, limit_s, words, codes):
     raise AssertionError(f"{name}: rank {RANK} has joined")
 
 
-def case(name, victim, prepare, limit_s, words, codes, with_signal=signal.SIGKILL, store=None):
+def file_store(name):
+    """Which outlives any rank."""
+    return dist.FileStore(f"{FOLDER}/{name}.store", SIZE)
+
+
+def store_of_rank_0(port):
+    """Which all have reached when this returns: before that PyTorch's own words tell what is wrong."""
+    store = dist.TCPStore("127.0.0.1", port, SIZE, RANK == 0, timedelta(seconds=3))
+    if RANK != 0:
+        store.set(f"here/{RANK}", "")
+    else:
+        store.wait([f"here/{rank}" for rank in range(1, SIZE)])
+    return store
+
+
+def case(name, victim, prepare, limit_s, words, codes, with_signal=signal.SIGKILL, port=None):
     """prepare(): what the victim does before it calls init_process_group."""
     def body():
         global SIGNAL
         SIGNAL = with_signal
+        store = file_store(name) if port is None else store_of_rank_0(port)
         if RANK == victim:
             prepare()
-        survive(name, store or f"file://{FOLDER}/{name}.store", limit_s, words, codes)
+        survive(name, store, limit_s, words, codes)
     play(FOLDER, RANK, SIZE, name, victim, body)
 
 
@@ -81,7 +97,7 @@ def free_port():
     play(FOLDER, RANK, SIZE, f"port{free_port.n}", None, lambda: None)
     free_port.n += 1
     with open(path, encoding="ascii") as file:
-        return f"tcp://127.0.0.1:{file.read()}"
+        return int(file.read())
 
 
 free_port.n = 0
@@ -98,7 +114,7 @@ case("met_stopped", LAST, lambda: die_when_met(signal.SIGSTOP), SOON,
      [f"it waits for rank {LAST} .stopped", WHO], [errno.ETIMEDOUT, errno.ECONNABORTED], signal.SIGSTOP)
 # Rank 0, which keeps the store.
 case("store_gone", 0, patch("__call__", told), LATE, ["rank 0 (keeps it|has ended)"], [errno.ECONNRESET, errno.ECONNREFUSED],
-     store=free_port())
+     port=free_port())
 case("store_stopped", 0, patch("__call__", told), SOON, ["rank 0 (keeps it|does not answer|of 3 has not come)"], [errno.ETIMEDOUT],
-     signal.SIGSTOP, free_port())
+     signal.SIGSTOP, port=free_port())
 print("ok", flush=True)
