@@ -115,6 +115,6 @@ case("met_stopped", LAST, lambda: die_when_met(signal.SIGSTOP), SOON,
 # Rank 0, which keeps the store.
 case("store_gone", 0, patch("__call__", told), LATE, ["rank 0 (keeps it|has ended)"], [errno.ECONNRESET, errno.ECONNREFUSED],
      port=free_port())
-case("store_stopped", 0, patch("__call__", told), SOON, ["rank 0 (keeps it|does not answer|of 3 has not come)"], [errno.ETIMEDOUT],
-     signal.SIGSTOP, port=free_port())
+case("store_stopped", 0, patch("__call__", told), SOON, ["rank 0 (keeps it|does not answer|of 3 has not come)"],
+     [errno.ETIMEDOUT], signal.SIGSTOP, port=free_port())
 print("ok", flush=True)

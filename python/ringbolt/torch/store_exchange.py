@@ -77,18 +77,18 @@ class StoreExchange:
         host = os.environ.get("MASTER_ADDR")
         at = f" at {host}:{os.environ.get('MASTER_PORT', '')}" if by_agent and host else ""
         if "time" in text.lower():
-            return GroupError(errno.ETIMEDOUT, f"the store where the ranks meet does not answer: {text}; {keeper} keeps it{at}: is "
-                              "that process stopped, or its machine gone?")
-        return GroupError(errno.ECONNRESET, f"the store where the ranks meet is gone: {text}; {keeper} keeps it{at}: its output says "
-                          "why it ended")
+            return GroupError(errno.ETIMEDOUT, f"the store where the ranks meet does not answer: {text}; {keeper} keeps it{at}: "
+                              "is that process stopped, or its machine gone?")
+        return GroupError(errno.ECONNRESET, f"the store where the ranks meet is gone: {text}; {keeper} keeps it{at}: its output "
+                          "says why it ended")
 
     def _absence(self, first: int, prefix: str) -> GroupError:
         """Of `first` and those behind it, for nobody has looked at these yet."""
         here = self._ask
         missing = [rank for rank in range(first, self._size)
                    if rank == first or not here(lambda key=f"{prefix}{rank}+": self._store.add(key, 0))]
-        who = f"rank {missing[0]} of {self._size} has" if len(missing) == 1 else (
-            f"ranks {', '.join(map(str, missing[:_MOST_NAMED]))}{'...' if len(missing) > _MOST_NAMED else ''} of {self._size} have")
+        numbers = ", ".join(map(str, missing[:_MOST_NAMED])) + ("..." if len(missing) > _MOST_NAMED else "")
+        who = f"rank{'s' * (len(missing) > 1)} {numbers} of {self._size} {'have' if len(missing) > 1 else 'has'}"
         return GroupError(errno.ETIMEDOUT, f"{who} not come within {self._limit_s:g} s" +
                           "".join(f"; rank {rank} {self._fate(rank)}" for rank in missing[:_MOST_NAMED]))
 
@@ -101,7 +101,8 @@ class StoreExchange:
         if life == self._life:
             return f"is {who}, has begun to join and told nothing since: has it ended, or is it stopped?"
         if life < self._life:
-            return f"was {who} in process group {life} of this store; this rank is at {self._life}, and waits for it: has it ended?"
+            return (f"was {who} in process group {life} of this store; this rank is at {self._life}, and waits for it: has it "
+                    "ended?")
         return (f"is {who}, and at process group {life} of this store, this rank at {self._life}: start all ranks anew, not some "
                 "of them")
 
