@@ -72,8 +72,10 @@ class Calling {
     uint64_t pause_ms = 10;
     for (;;) {
       Dialled dialled = dial({config_.host, config_.port}, deadline_ns_);
-      error_ = dialled.error;
-      problem_ = dialled.problem + (dialled.advice.empty() ? "" : "; " + dialled.advice);
+      if (dialled.error != 0) {
+        error_ = dialled.error;
+        problem_ = dialled.problem + (dialled.advice.empty() ? "" : "; " + dialled.advice);
+      }
       if (dialled.error == 0) {
         Connection connection(std::move(dialled.socket), std::move(dialled.peer));
         if (shake_hands(connection)) {
@@ -108,8 +110,11 @@ class Calling {
       const Awaited awaited =
           await_frame(config_, connection, handshake.has_proven() ? deadline_ns_ : std::min(deadline_ns_, patience));
       if (!awaited.frame) {
-        error_ = awaited.error;
-        problem_ = fmt::format("{} {}", connection.peer(), awaited.problem);
+        // A try that the deadline cut short says less than the one before it.
+        if (awaited.error != ETIMEDOUT || base::now_ns() < deadline_ns_ || problem_.empty()) {
+          error_ = awaited.error;
+          problem_ = fmt::format("{} {}", connection.peer(), awaited.problem);
+        }
         return false;
       }
       switch (handshake.take(*awaited.frame, connection)) {
@@ -174,6 +179,7 @@ class Calling {
   const Key& key_;
   const uint64_t deadline_ns_;
   const uint64_t incarnation_;
+  // Of the last try that told something.
   int error_ = 0;
   std::string problem_;
 };
@@ -189,7 +195,8 @@ std::string whom_it_waits_for(const std::string& who, uint64_t heard_ns) {
   if (silent_ns < kSilentNs) {
     return who;
   }
-  return fmt::format("rank 0, which has said nothing for {} ms and waited for {} before", silent_ns / kMsNs, who);
+  return fmt::format("rank 0, which has said nothing for {} ms{}", silent_ns / kMsNs,
+                     who == "rank 0" ? "" : fmt::format(" and waited for {} before", who));
 }
 
 std::vector<uint32_t> missing_in(std::span<const std::byte> mask, uint32_t n_ranks) {
