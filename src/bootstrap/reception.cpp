@@ -237,7 +237,7 @@ void Reception::serve_member(uint32_t rank) {
   // For the words of fail(), which does not return.
   --n_joined_;
   // One rank that is lost now ends the meeting: it would be missing in the first exchange anyhow.
-  fail(error, why + "; not come: rank " + others);
+  fail(error, why + "; not come: rank " + others + (error == ETIMEDOUT ? kIfMissing : ""));
 }
 
 void Reception::drop_finished() {
