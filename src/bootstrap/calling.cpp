@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/little_endian.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/sockets.h"
 
@@ -71,8 +72,10 @@ class Calling {
     uint64_t pause_ms = 10;
     for (;;) {
       Dialled dialled = dial({config_.host, config_.port}, deadline_ns_);
-      error_ = dialled.error;
-      problem_ = dialled.problem + (dialled.advice.empty() ? "" : "; " + dialled.advice);
+      if (dialled.error != 0) {
+        error_ = dialled.error;
+        problem_ = dialled.problem + (dialled.advice.empty() ? "" : "; " + dialled.advice);
+      }
       if (dialled.error == 0) {
         Connection connection(std::move(dialled.socket), std::move(dialled.peer));
         if (shake_hands(connection)) {
@@ -83,9 +86,12 @@ class Calling {
       if (is_called_off(config_)) {
         fail(ECANCELED, fmt::format("the meeting is called off; the last try: {}", problem_));
       }
+      if (config_.is_root_listening && dialled.error == ECONNREFUSED) {
+        fail(ECONNREFUSED, "rank 0 has ended, for nobody listens where it said that it does: look at its output");
+      }
       // Another try would begin too late.
       if (base::now_ns() + pause_ms * kMsNs >= deadline_ns_) {
-        fail(ETIMEDOUT, fmt::format("the last try: {}", problem_));
+        fail(ETIMEDOUT, fmt::format("rank 0 does not answer; the last try: {}", problem_));
       }
       ::poll(nullptr, 0, static_cast<int>(pause_ms));
       pause_ms = std::min<uint64_t>(pause_ms * 3 / 2, 500);
@@ -104,8 +110,11 @@ class Calling {
       const Awaited awaited =
           await_frame(config_, connection, handshake.has_proven() ? deadline_ns_ : std::min(deadline_ns_, patience));
       if (!awaited.frame) {
-        error_ = awaited.error;
-        problem_ = fmt::format("{} {}", connection.peer(), awaited.problem);
+        // A try that the deadline cut short says less than the one before it.
+        if (awaited.error != ETIMEDOUT || base::now_ns() < deadline_ns_ || problem_.empty()) {
+          error_ = awaited.error;
+          problem_ = fmt::format("{} {}", connection.peer(), awaited.problem);
+        }
         return false;
       }
       switch (handshake.take(*awaited.frame, connection)) {
@@ -126,18 +135,25 @@ class Calling {
 
   void wait_for_others(Connection& connection) {
     std::string who = "somebody";
+    uint64_t heard_ns = base::now_ns();
     for (;;) {
       const Awaited awaited = await_frame(config_, connection, deadline_ns_);
       if (!awaited.frame) {
         if (awaited.error == ETIMEDOUT || awaited.error == ECANCELED) {
           // So that the others hear at once, and not when they run out of time.
-          connection.queue({.type = FrameType::goodbye}, make_payload({}));
+          std::vector<std::byte> why(kGoodbyeBytes);
+          base::put_le(std::span<std::byte>(why), 0, static_cast<uint32_t>(awaited.error));
+          connection.queue({.type = FrameType::goodbye}, make_payload(std::move(why)));
           connection.flush();
-          fail(awaited.error, fmt::format("rank 0 still waits for {}", who));
+          if (base::now_ns() - heard_ns >= kSilentNs) {
+            fail(awaited.error, "it waits for " + whom_it_waits_for(who, heard_ns) + kIfStopped);
+          }
+          fail(awaited.error, fmt::format("rank 0 still waits for {}{}", who, kIfMissing));
         }
         fail(awaited.error,
              fmt::format("rank 0 ({}) {} while it waited for {}", connection.peer(), awaited.problem, who));
       }
+      heard_ns = base::now_ns();
       switch (awaited.frame->header.type) {
         case FrameType::start:
           return;
@@ -163,6 +179,7 @@ class Calling {
   const Key& key_;
   const uint64_t deadline_ns_;
   const uint64_t incarnation_;
+  // Of the last try that told something.
   int error_ = 0;
   std::string problem_;
 };
@@ -171,6 +188,15 @@ class Calling {
 
 Connection call_root(const Config& config, const Key& key, uint64_t deadline_ns) {
   return Calling(config, key, deadline_ns).run();
+}
+
+std::string whom_it_waits_for(const std::string& who, uint64_t heard_ns) {
+  const uint64_t silent_ns = base::now_ns() - heard_ns;
+  if (silent_ns < kSilentNs) {
+    return who;
+  }
+  return fmt::format("rank 0, which has said nothing for {} ms{}", silent_ns / kMsNs,
+                     who == "rank 0" ? "" : fmt::format(" and waited for {} before", who));
 }
 
 std::vector<uint32_t> missing_in(std::span<const std::byte> mask, uint32_t n_ranks) {

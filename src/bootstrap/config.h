@@ -32,6 +32,8 @@ struct Config {
   uint64_t handshake_timeout_ms = 5'000;    ///< for one stranger's connection to say who it is
   /// For rank 0: sockets that listen already (Listening::open); not closed. Empty host and port then serve others only.
   int listening_fd = -1;
+  /// For the others: rank 0 has said by other means that it listens there, so that it has ended if nobody does.
+  bool is_root_listening = false;
   /// Where this is from, in words, for messages: "RANK, MASTER_ADDR".
   std::string source = {};
   /// Asked a few times a second while the ranks have not met: true, and this one gives up at once, ECANCELED. May be

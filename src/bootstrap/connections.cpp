@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/little_endian.h"
+#include "bootstrap/hello.h"
 #include "bootstrap/sockets.h"
 
 namespace ringbolt::bootstrap {
@@ -28,8 +29,6 @@ namespace {
 constexpr uint32_t kPendingMark = UINT32_MAX;
 // What a rank that does not call poll() may have waiting; then its peers are told that it is lost.
 constexpr size_t kMaxEventBytes = size_t{64} << 20;
-/// Of `lost`: an errno, and whether the rank left in order.
-constexpr size_t kLostBytes = 8;
 
 bool is_host_answering(int fd, uint32_t within_ms) {
   tcp_info info{};
@@ -183,9 +182,12 @@ void SideChannel::Connections::take_frames(uint32_t peer) {
 }
 
 /// `peer` is gone, as this rank sees by itself or as rank 0 says.
-void SideChannel::Connections::end(uint32_t peer, Event::Kind how, int errno_value) {
+void SideChannel::Connections::end(uint32_t peer, Event::Kind how, int errno_value, std::string where) {
   if (is_gone_[peer]) {
     return;
+  }
+  if (where.empty()) {
+    where = connections_[peer].peer();
   }
   // First: what follows comes back here for others, and must not for this one.
   is_gone_[peer] = true;
@@ -195,15 +197,19 @@ void SideChannel::Connections::end(uint32_t peer, Event::Kind how, int errno_val
     std::vector<std::byte> payload(kLostBytes);
     base::put_le(std::span<std::byte>(payload), 0, static_cast<uint32_t>(errno_value));
     base::put_le<uint32_t>(payload, 4, how == Event::Kind::left ? 1 : 0);
+    const auto letters = as_payload(where);
+    payload.insert(payload.end(), letters.begin(), letters.end());
     queue_to_all_but(peer, {.type = FrameType::lost, .rank = peer}, make_payload(std::move(payload)));
   }
   if (!failure_) {
-    const std::string where = current_ ? fmt::format(" in {} {}", name_of(*current_), n_exchanges_) : "";
-    failure_ = Failure{errno_value == 0 ? ECONNRESET : errno_value,
-                       how == Event::Kind::left ? fmt::format("rank {} has left the group{}", peer, where)
-                                                : fmt::format("rank {} was lost{}: {}", peer, where,
-                                                              errno_value == 0 ? "its connection was closed"
-                                                                               : base::reason_of(errno_value))};
+    const std::string when = current_ ? fmt::format(" in {} {}", name_of(*current_), n_exchanges_) : "";
+    std::string text = fmt::format("rank {} has left the group{}", peer, when);
+    if (how == Event::Kind::lost) {
+      text = fmt::format("rank {} was lost{}: {}{}", peer, when,
+                         errno_value == 0 ? "its connection was closed" : base::reason_of(errno_value),
+                         where.empty() ? "" : fmt::format("; it was at {}: look at its output there", where));
+    }
+    failure_ = Failure{errno_value == 0 ? ECONNRESET : errno_value, std::move(text)};
   }
 }
 

@@ -16,6 +16,9 @@ namespace ringbolt::bootstrap {
 enum class Exchange : uint16_t { all_gather = 1, barrier = 2 };
 const char* name_of(Exchange exchange);
 
+/// Of a `lost` frame: an errno, and whether the rank left in order; behind them its address, as rank 0 saw it.
+inline constexpr size_t kLostBytes = 8;
+
 /// The connections of a SideChannel after all have met: those of rank 0 to everybody, or the one to rank 0. See
 /// SideChannel for what the functions do. Owned by its SideChannel, and used by one thread at a time, as that is.
 /// epoll holds descriptors of connections_, and forgets each as it is closed. No function throws but the constructor
@@ -55,8 +58,8 @@ class SideChannel::Connections {
   // Rank 0 alone. May move the frame's payload out.
   void forward(uint32_t from, Frame& frame);
   // Closes the connection, adds the event, tells all others on rank 0, and fails the exchanges. Without effect the
-  // second time.
-  void end(uint32_t peer, Event::Kind how, int errno_value);
+  // second time. `where`: its address, of a rank that this one has no connection to.
+  void end(uint32_t peer, Event::Kind how, int errno_value, std::string where = {});
   void add_event(Event event, bool is_latest_only);
   // Makes fd() readable, or not.
   void mark_pending(bool is_pending);
@@ -95,7 +98,9 @@ class SideChannel::Connections {
   std::optional<std::vector<std::vector<std::byte>>> result_;
   // Rank 0: how many shares the last roster named.
   size_t n_told_ = 0;
+  uint64_t tell_again_ns_ = 0;
   std::string missing_ = "rank 0";  ///< whom the exchange waits for, as far as is known
+  uint64_t heard_ns_ = 0;  ///< not rank 0: when that has said so, or anything else; at first the exchange's start
   // Set once: the group's exchanges have failed for good. Messages go on.
   std::optional<Failure> failure_;
 };

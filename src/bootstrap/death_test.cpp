@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bootstrap/frame.h"
@@ -21,6 +22,7 @@ namespace {
 
 using test::Party;
 using test::soon;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Writes a line that the parent reads.
@@ -154,6 +156,7 @@ TEST(Death, during_an_exchange) {
       if (rank != victim) {
         // A rank that calls only afterwards knows no exchange.
         EXPECT_THAT(heard[rank], HasSubstr("rank " + std::to_string(victim) + " was lost"));
+        EXPECT_THAT(heard[rank], HasSubstr("; it was at 127.0.0.1:"));
       }
     }
   }
@@ -210,6 +213,40 @@ TEST(Death, stopped_rank_is_named_at_the_deadline_and_wakes_up_to_a_failure) {
       EXPECT_EQ(disaster.process(victim).hear(), "failed\n");
     }
   }
+}
+
+TEST(Death, rank_0_that_stops_while_the_ranks_meet_is_named_and_not_whom_it_waited_for) {
+  Party party(4);  // rank 3 never comes
+  party.config.timeout_ms = 3'000;
+  Disaster disaster(party, {0, 1}, [](const Config& config, const Say& say) {
+    say("ready");
+    SideChannel::join(config);
+  });
+  test::Witness witness(party.of(2));
+  ASSERT_TRUE(witness.sees({1, 2}));  // so that rank 1 has been told of rank 3
+  EXPECT_THAT(disaster.strike(0, SIGSTOP)[1], AllOf(HasSubstr("it waits for rank 0, which has said nothing for "),
+                                                    HasSubstr("waited for rank 3 before")));
+}
+
+TEST(Death, rank_0_that_stops_in_an_exchange_is_named_and_not_whom_it_waited_for) {
+  Party party(3);
+  Disaster disaster(party, {0, 1, 2}, [](const Config& config, const Say& say) {
+    SideChannel side_channel = SideChannel::join(config);
+    static_cast<void>(side_channel.barrier(soon()));
+    if (config.rank == 0) {
+      // Is stopped after it has told rank 1 that all wait for rank 2, or before: then nobody but rank 0 was waited for.
+      std::thread([&] {
+        ::poll(nullptr, 0, 600);
+        say("ready");
+      }).detach();
+      static_cast<void>(side_channel.barrier(soon()));
+      return;
+    }
+    say("ready");
+    say(config.rank == 2 ? "does not call" : side_channel.barrier(base::now_ns() + 2'500'000'000).error().text);
+    ::pause();
+  });
+  EXPECT_THAT(disaster.strike(0, SIGSTOP)[1], HasSubstr("it waits for rank 0"));
 }
 
 TEST(Death, host_of_a_stopped_rank_answers) {

@@ -58,6 +58,7 @@ Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(
   result_.reset();
   mark_pending(false);
   n_told_ = 0;
+  heard_ns_ = base::now_ns();
   // Until a roster says more.
   missing_ = "rank 0";
   if (is_root()) {
@@ -69,8 +70,8 @@ Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(
   while (!result_ && !failure_) {
     if (base::now_ns() >= deadline_ns) {
       fail(ETIMEDOUT,
-           fmt::format("rank {}: the deadline of {} {} has passed; it waits for {}", rank_, name_of(which),
-                       n_exchanges_, missing_),
+           fmt::format("rank {}: the deadline of {} {} has passed; it waits for {}{}", rank_, name_of(which),
+                       n_exchanges_, is_root() ? missing_ : whom_it_waits_for(missing_, heard_ns_), kIfStopped),
            rank_);
       break;
     }
@@ -180,6 +181,7 @@ void SideChannel::Connections::take_from_rank(uint32_t peer, Frame& frame) {
 }
 
 void SideChannel::Connections::take_from_root(Frame& frame) {
+  heard_ns_ = base::now_ns();
   switch (frame.header.type) {
     case FrameType::gathered:
       take_shares(frame);
@@ -200,11 +202,11 @@ void SideChannel::Connections::take_from_root(Frame& frame) {
       }
       return;
     case FrameType::lost:
-      // kLostBytes of connections.cpp: errno, and 1 for a rank that left in order.
-      if (frame.payload.size() == 8 && frame.header.rank < n_ranks_ && frame.header.rank != 0 &&
+      if (frame.payload.size() >= kLostBytes && frame.header.rank < n_ranks_ && frame.header.rank != 0 &&
           frame.header.rank != rank_) {
         end(frame.header.rank, base::get_le<uint32_t>(frame.payload, 4) != 0 ? Event::Kind::left : Event::Kind::lost,
-            static_cast<int>(base::get_le<uint32_t>(frame.payload, 0)));
+            static_cast<int>(base::get_le<uint32_t>(frame.payload, 0)),
+            printable(std::span(frame.payload).subspan(kLostBytes), kMaxRefusalBytes));
         return;
       }
       break;
@@ -257,14 +259,16 @@ void SideChannel::Connections::fail(int errno_value, std::string text, uint32_t 
   }
 }
 
-/// Rank 0: those who wait learn for whom.
+/// Rank 0: those who wait learn for whom, and that it is there still.
 void SideChannel::Connections::tell_progress() {
   const auto n_there = static_cast<size_t>(
       std::count_if(shares_.begin(), shares_.end(), [](const auto& share) { return share.has_value(); }));
-  if (!is_root() || result_ || failure_ || n_told_ == n_there) {
+  const uint64_t now_ns = base::now_ns();
+  if (!is_root() || result_ || failure_ || (n_told_ == n_there && now_ns < tell_again_ns_)) {
     return;
   }
   n_told_ = n_there;
+  tell_again_ns_ = now_ns + kRosterAgainNs;
   std::vector<std::byte> mask((n_ranks_ + 7) / 8);
   for (uint32_t rank = 0; rank < n_ranks_; ++rank) {
     mask[rank / 8] |= shares_[rank] ? std::byte{1} << (rank % 8) : std::byte{0};

@@ -117,7 +117,7 @@ TEST(Exchange, deadline_names_who_is_missing_on_all_ranks) {
       EXPECT_FALSE(side_channel.barrier(soon()));
       return;
     }
-    const auto done = side_channel.barrier(base::now_ns() + 400'000'000);
+    const auto done = side_channel.barrier(base::now_ns() + 1'600'000'000);
     ASSERT_FALSE(done);
     EXPECT_THAT(done.error().text, HasSubstr("the deadline of barrier 2 has passed"));
     EXPECT_THAT(done.error().text, HasSubstr("it waits for rank 2"));

@@ -48,6 +48,9 @@ enum class FrameType : uint8_t {
   goodbye = 23,   ///< either way: the sender leaves in order
 };
 
+/// Of a goodbye of a rank that gives up before all have met: why, an errno. Any other goodbye has no payload.
+inline constexpr size_t kGoodbyeBytes = 4;
+
 /// These carry no tag.
 constexpr bool is_of_handshake(FrameType type) { return type <= FrameType::refused; }
 

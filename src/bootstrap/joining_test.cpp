@@ -178,11 +178,20 @@ TEST(Joining, a_caller_whom_nobody_answers_gives_up_when_the_meeting_is_called_o
 TEST(Joining, a_rank_whose_deadline_passes_says_whom_rank_0_waits_for) {
   Party party(4);
   std::vector<Config> configs = {party.of(0), party.of(1), party.of(2)};
-  configs[1].timeout_ms = 800;
+  configs[1].timeout_ms = 1'800;  // longer than a rank 0 that is there is silent
   const auto words = words_of(configs);
   EXPECT_THAT(words[1], AllOf(HasSubstr("Connection timed out"), HasSubstr("rank 0 still waits for rank 3")));
-  EXPECT_THAT(words[0], HasSubstr("has given up waiting for the others; not come: rank 3"));
+  EXPECT_THAT(words[0], AllOf(HasSubstr("Connection timed out"),
+                              HasSubstr("has given up waiting for the others; not come: rank 3")));
   EXPECT_THAT(words[2], HasSubstr("has given up waiting for the others; not come: rank 3"));
+}
+
+TEST(Joining, a_rank_0_that_has_said_that_it_listens_and_does_not_has_ended) {
+  Config config = Party(2).of(1);  // whose rank 0 listens no longer; it may take 60 s
+  config.is_root_listening = true;
+  const uint64_t begin_ns = base::now_ns();
+  EXPECT_THAT(words_of(config), AllOf(HasSubstr("Connection refused"), HasSubstr("rank 0 has ended")));
+  EXPECT_LT(base::now_ns() - begin_ns, 30'000'000'000U);
 }
 
 TEST(Joining, wrong_secret_is_an_error_on_both_sides) {

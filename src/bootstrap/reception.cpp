@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/little_endian.h"
+#include "bootstrap/calling.h"
 
 namespace ringbolt::bootstrap {
 namespace {
@@ -32,7 +34,8 @@ Reception::Reception(const Config& config, const Key& key, uint64_t deadline_ns)
   if (config.listening_fd >= 0) {
     // Not owned.
     listening_fds_.push_back(config.listening_fd);
-    where_ = "an inherited socket";
+    // The port is known where ranks have told each other of it before.
+    where_ = config.port != 0 ? to_text({config.host, config.port}) : "an inherited socket";
   } else {
     own_listening_ = Listening::open(config.host, config.port, config.bind_address, deadline_ns);
     where_ = own_listening_.where;
@@ -45,7 +48,8 @@ Reception::Reception(const Config& config, const Key& key, uint64_t deadline_ns)
 std::vector<Connection> Reception::run(uint64_t deadline_ns) {
   while (n_joined_ < config_.n_ranks) {
     if (base::now_ns() >= deadline_ns) {
-      fail(ETIMEDOUT, n_joined_ == 1 ? "none of the others has come" : "not come: rank " + list_ranks(missing()));
+      fail(ETIMEDOUT,
+           n_joined_ == 1 ? "none of the others has come" : "not come: rank " + list_ranks(missing()) + kIfMissing);
     }
     // At least every most_wait_ms(), which bounds each wait below.
     if (is_called_off(config_)) {
@@ -69,7 +73,7 @@ std::vector<Connection> Reception::run(uint64_t deadline_ns) {
 /// Waits until something happens, and deals with it.
 void Reception::wait(uint64_t deadline_ns) {
   std::vector<pollfd> waiting;
-  uint64_t until = std::min(deadline_ns, n_told_ == n_joined_ ? UINT64_MAX : next_roster_ns_);
+  uint64_t until = std::min(deadline_ns, roster_due_ns());
   const bool is_accepting = base::now_ns() >= accept_again_ns_;
   for (const int fd : listening_fds_) {
     // poll() passes over negative ones, and places stay what they are.
@@ -217,8 +221,11 @@ void Reception::serve_member(uint32_t rank) {
     return;
   }
   std::string why = fmt::format("rank {} ({}) ", rank, connection.peer());
+  int error = ECONNRESET;
   if (frame && *frame && (*frame)->header.type == FrameType::goodbye) {
     why += "has given up waiting for the others";
+    const std::vector<std::byte>& reason = (*frame)->payload;
+    error = reason.size() == kGoodbyeBytes && base::get_le<uint32_t>(reason, 0) == ETIMEDOUT ? ETIMEDOUT : error;
   } else if (!frame) {
     why += frame.error().text();
   } else {
@@ -230,7 +237,7 @@ void Reception::serve_member(uint32_t rank) {
   // For the words of fail(), which does not return.
   --n_joined_;
   // One rank that is lost now ends the meeting: it would be missing in the first exchange anyhow.
-  fail(ECONNRESET, why + "; not come: rank " + others);
+  fail(error, why + "; not come: rank " + others + (error == ETIMEDOUT ? kIfMissing : ""));
 }
 
 void Reception::drop_finished() {
@@ -244,10 +251,18 @@ void Reception::drop_finished() {
   callers_.remove_if([now](const Caller& caller) { return !caller.connection.is_open() || now >= caller.deadline_ns; });
 }
 
-/// Those who wait learn for whom.
+/// When those who wait are to be told next, in base::now_ns(). UINT64_MAX: nobody is there.
+uint64_t Reception::roster_due_ns() const {
+  if (n_joined_ == 1) {
+    return UINT64_MAX;
+  }
+  return n_told_ == n_joined_ ? next_roster_ns_ - kRosterPeriodNs + kRosterAgainNs : next_roster_ns_;
+}
+
+/// Those who wait learn for whom, and that rank 0 is there still.
 void Reception::tell_roster() {
   const uint64_t now = base::now_ns();
-  if (n_told_ == n_joined_ || now < next_roster_ns_) {
+  if (now < roster_due_ns()) {
     return;
   }
   n_told_ = n_joined_;

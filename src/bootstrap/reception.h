@@ -53,6 +53,7 @@ class Reception {
   void admit(Caller& caller);
   void serve_member(uint32_t rank);
   void drop_finished();
+  uint64_t roster_due_ns() const;
   void tell_roster();
   std::vector<uint32_t> missing() const;
   // Tells everybody, then throws base::Error: the object is of no use afterwards.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "base/byte_writer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/authenticator.h"
 #include "group/failure.h"
@@ -22,6 +24,8 @@ constexpr size_t kMostHostBytes = 255;
 constexpr size_t kMostMachineBytes = 96;
 constexpr size_t kMostSecretBytes = 64;
 constexpr size_t kMostProblemBytes = 500;
+/// For the meeting itself, however long the program's exchange took.
+constexpr uint64_t kLeastMeetingMs = 5'000;
 static_assert(4 + 2 + 4 * 2 + kMostHostBytes + kMostMachineBytes + kMostSecretBytes + kMostProblemBytes <=
               Tidings::kBytes);
 
@@ -132,6 +136,7 @@ void take(const std::vector<Tidings>& all, bootstrap::Config& meeting) {
   }
   meeting.host = all[0].host.empty() ? "127.0.0.1" : all[0].host;
   meeting.port = all[0].port;
+  meeting.is_root_listening = true;
   if (meeting.secret.empty()) {
     meeting.secret = all[0].secret;
   }
@@ -140,6 +145,7 @@ void take(const std::vector<Tidings>& all, bootstrap::Config& meeting) {
 Meeting meeting_of(const JoinOptions& options, const bootstrap::Environment& environment) {
   Meeting meeting;
   const Exchange& exchange = options.exchange;
+  const uint64_t begin_ns = base::now_ns();
   if (exchange.call == nullptr) {
     if (!options.host.empty() && options.port == 0) {
       throw JoinError(fmt::format("the ranks meet at {}, at no port: give rank 0's port, too", options.host), EINVAL);
@@ -171,6 +177,10 @@ Meeting meeting_of(const JoinOptions& options, const bootstrap::Environment& env
     all.push_back(*tidings);
   }
   take(all, config);
+  // One limit for both: what the program's exchange took is gone. All have been there just now, so that little will do.
+  const uint64_t took_ms = (base::now_ns() - begin_ns) / 1'000'000;
+  config.timeout_ms =
+      std::max(config.timeout_ms - std::min(config.timeout_ms, took_ms), std::min(config.timeout_ms, kLeastMeetingMs));
   if (config.rank == 0) {
     config.listening_fd = meeting.listening.sockets.front().get();
   }

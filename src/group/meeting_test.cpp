@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "base/clock.h"
 #include "group/failure.h"
 
 namespace ringbolt::group {
@@ -62,6 +63,7 @@ TEST(Meeting, on_one_machine_is_at_the_port_of_rank_0_with_its_secret) {
   take({{"here", "", 4000, "made up", ""}, {"here", "", 0, "", ""}}, config);
   EXPECT_EQ(config.host, "127.0.0.1");
   EXPECT_EQ(config.port, 4000);
+  EXPECT_TRUE(config.is_root_listening);
   EXPECT_EQ(config.secret, "made up");
   config.secret = "own";
   take({{"here", "", 4000, "made up", ""}}, config);
@@ -117,6 +119,26 @@ TEST(Meeting, by_an_exchange_listens_at_a_free_port_that_the_environment_need_no
                 (void)meeting_of(options, {{"RINGBOLT_RANK", "0"}, {"RINGBOLT_WORLD_SIZE", "2"}});
               }),
               HasSubstr("the program's exchange failed with 32"));
+}
+
+TEST(Meeting, has_the_time_that_the_exchange_has_left_and_some_seconds_at_least) {
+  Program program;
+  JoinOptions options;
+  // Of the environment's 6 s, or of 3 s, it takes a while that the clock shows.
+  options.exchange = {[](void* context, const void* mine, void* all, size_t length_bytes) {
+                        for (const uint64_t until_ns = base::now_ns() + 40'000'000; base::now_ns() < until_ns;) {
+                        }
+                        return Program::exchange(context, mine, all, length_bytes);
+                      },
+                      &program};
+  const auto left_ms = [&](const char* limit_ms) {
+    return meeting_of(options,
+                      {{"RINGBOLT_RANK", "0"}, {"RINGBOLT_WORLD_SIZE", "2"}, {"RINGBOLT_JOIN_TIMEOUT_MS", limit_ms}})
+        .config.timeout_ms;
+  };
+  EXPECT_LE(left_ms("60000"), 60'000U - 40U);
+  EXPECT_GE(left_ms("5001"), 5'000U);
+  EXPECT_EQ(left_ms("3000"), 3'000U);
 }
 
 TEST(Meeting, of_one_rank_exchanges_nothing) {

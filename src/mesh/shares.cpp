@@ -14,7 +14,7 @@ std::vector<std::vector<std::byte>> share(bootstrap::SideChannel& side_channel, 
   // Also by a rank that is in trouble: the others wait for it, and are to hear why.
   auto shares = side_channel.all_gather(writer.bytes(), deadline_ns);
   if (!shares) {
-    throw JoinError(trouble.empty() ? shares.error().text : trouble);
+    throw trouble.empty() ? JoinError(shares.error().text, shares.error().errno_value) : JoinError(trouble);
   }
   std::string words;
   for (uint32_t rank = 0; rank < shares->size(); ++rank) {

@@ -42,6 +42,15 @@ class Package(CommandCase):
     def test_a_rank_that_dies(self):
         self.run_on("ring:3", ["killed"], lost=1, expect=137)
 
+    def test_ranks_that_die_or_stop_while_they_join(self):
+        self.call("up", "--emulate", "ring:3")
+        try:
+            done = self.call("run", "--no-tag", "--", sys.executable, "-B", pathlib.Path(RANK).with_name("arrival_rank.py"),
+                             self.root / "arrivals")
+            self.assertEqual(done.stdout.split(), ["ok"] * 3, done.stderr)
+        finally:
+            self.call("down", "--force")
+
     def test_numpy(self):
         if importlib.util.find_spec("numpy") is None:
             self.skipTest("no NumPy (apt install python3-numpy)")

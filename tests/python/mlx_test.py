@@ -58,6 +58,11 @@ class Mlx(CommandCase):
     def test_a_rank_that_dies(self):
         self.run_on("ring:3", "killed", lost=1, expect=137)
 
+    def test_ranks_that_die_or_stop_while_they_join(self):
+        with self.cluster("ring:3"):
+            done = self.call("run", "--no-tag", "--", PYTHON, "-B", HERE / "arrival_rank.py", self.root / "arrivals", "mlx")
+        self.assertEqual(done.stdout.split(), ["ok"] * 3, done.stderr)
+
     def test_alone(self):
         done = subprocess.run([PYTHON, "-B", HERE / "mlx_rank.py", "alone"], env=self.environment, capture_output=True, text=True,
                               timeout=60, check=False)

@@ -48,6 +48,17 @@ class Quick(TorchCase):
                     "killed", lost=1, expect=137)
 
 
+class Arrivals(TorchCase):
+    def test_ranks_that_die_or_stop_while_they_join(self):
+        self.environment["PYTHONPATH"] += f":{HERE.parent / 'python'}"
+        self.call("up", "--emulate", "ring:3", "--name", "c")
+        try:
+            done = self.call("run", "--no-tag", "--", PYTHON, "-B", HERE / "arrivals.py", self.root / "arrivals", timeout=120)
+            self.assertEqual(done.stdout.split(), ["ok"] * 3, done.stderr)
+        finally:
+            self.call("down", "--force")
+
+
 class Grid(TorchCase):
     """All types, and sizes up to 1 MiB and a bit."""
 

@@ -1,15 +1,12 @@
-"""How torch comes to know the backend, and how the ranks of a process group meet: by the store that c10d hands over."""
+"""How torch comes to know the backend, and how the ranks of a process group meet."""
 
 from __future__ import annotations
 
-import errno
 import inspect
 import ipaddress
 import os
 import socket
-import time
 import zlib
-from datetime import timedelta
 
 import torch.distributed as distributed
 
@@ -19,9 +16,9 @@ from ..joining import join
 from .connection import Connection
 from .errors import failure
 from .process_group import ProcessGroup
+from .store_exchange import StoreExchange
 
 _NAME = "ringbolt"
-_ROUND_S = 1.0
 
 
 def register() -> None:
@@ -49,16 +46,17 @@ def _say_who_is_who() -> None:
 def _create(options, _unused) -> ProcessGroup:
     """What c10d calls on each rank of a new process group."""
     limit_s = options.timeout.total_seconds()
-    exchange = _StoreExchange(options.store, options.group_rank, options.group_size, limit_s)
     ranks = list(options.global_ranks_in_group)
+    exchange = None
     try:
+        exchange = StoreExchange(options.store, options.group_rank, options.group_size, limit_s)
         parent = _default_connection() if ranks else None
         if parent is not None and parent.pointer is not None:
             group = parent.group.subgroup(ranks, exchange)
         else:
             group = _join(options, exchange, limit_s)
-    except (GroupError, TimeoutError) as problem:
-        raise failure(problem.errno, problem.strerror) from problem
+    except GroupError as problem:
+        raise failure(problem.errno, problem.strerror + (exchange.whereabouts(problem.strerror) if exchange else "")) from problem
     return ProcessGroup(Connection(group, milliseconds(limit_s)), options.timeout)
 
 
@@ -89,38 +87,3 @@ def _own_address() -> str | None:
     except OSError:
         return None
     return None if ipaddress.ip_address(own.split("%")[0]).is_loopback else own
-
-
-class _StoreExchange:
-    """Gives some bytes to all ranks and takes those of each, by c10d's store, within a limit of time for all of it."""
-
-    def __init__(self, store, rank: int, size: int, limit_s: float):
-        self._store, self._rank, self._size = store, rank, size
-        self._until = time.monotonic() + limit_s
-        self._limit_s, self._n_calls = limit_s, 0
-        # A store outlives process groups, whose names come again.
-        self._life = store.add(f"lives/{rank}", 1)
-
-    def __call__(self, mine: bytes) -> list[bytes]:
-        self._n_calls += 1
-        prefix = f"{self._life}/{self._n_calls}/"
-        self._store.set(f"{prefix}{self._rank}", mine.hex())
-        return [bytes.fromhex(self._of(rank, f"{prefix}{rank}")) for rank in range(self._size)]
-
-    def _of(self, rank: int, key: str) -> str:
-        while True:
-            left_s = self._until - time.monotonic()
-            try:
-                self._store.wait([key], timedelta(seconds=max(0.01, min(_ROUND_S, left_s))))
-                return self._store.get(key).decode()
-            except RuntimeError as problem:  # the store's way to say that it is not there yet; or that the store is gone
-                if left_s <= 0:
-                    raise TimeoutError(errno.ETIMEDOUT, f"rank {rank} of {self._size} has not come within {self._limit_s:g} s: "
-                                       f"{problem}") from None
-                if not _is_late(problem):
-                    raise
-
-
-def _is_late(problem: RuntimeError) -> bool:
-    text = str(problem).lower()
-    return "timeout" in text or "timed out" in text
