@@ -13,7 +13,7 @@
 /// Payloads of the handshake. Layout: docs/formats/bootstrap.md.
 namespace ringbolt::bootstrap {
 
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 inline constexpr size_t kMaxGroupNameBytes = 64;
 // Bytes of words: what is longer is cut.
 inline constexpr size_t kMaxRefusalBytes = 400;

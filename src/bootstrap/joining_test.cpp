@@ -236,7 +236,7 @@ TEST(Joining, wrong_version_is_refused_in_words) {
   std::string words;
   std::thread root([&] { words = words_of(party.of(0)); });
   Connection caller(connect_to(party.of(1)), "rank 0");
-  caller.queue({.type = FrameType::hello}, make_payload(emit(Hello{.first_version = 2, .last_version = 3})));
+  caller.queue({.type = FrameType::hello}, make_payload(emit(Hello{.first_version = 3, .last_version = 4})));
   caller.flush();
   std::optional<Frame> frame;
   while (!frame) {
@@ -246,9 +246,9 @@ TEST(Joining, wrong_version_is_refused_in_words) {
     frame = caller.next().value();
   }
   EXPECT_EQ(frame->header.type, FrameType::refused);
-  EXPECT_EQ(printable(frame->payload, 400), "speaks versions 2 to 3 of the bootstrap protocol, rank 0 speaks 1");
+  EXPECT_EQ(printable(frame->payload, 400), "speaks versions 3 to 4 of the bootstrap protocol, rank 0 speaks 2");
   root.join();
-  EXPECT_THAT(words, HasSubstr("speaks versions 2 to 3"));
+  EXPECT_THAT(words, HasSubstr("speaks versions 3 to 4"));
 }
 
 TEST(Joining, a_rank_twice_is_an_error_on_all_ranks_at_once) {
