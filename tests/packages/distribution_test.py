@@ -55,6 +55,8 @@ def install_built(prefix):
 def setUpModule():
     global EMULATION
     try:
+        if TREE and not (TREE / "cmake_install.cmake").exists():
+            raise chroot.CannotBeHad(f"nothing is built in {TREE}")
         if TREE:
             with tempfile.TemporaryDirectory(prefix="rbt-", dir="/tmp") as folder:
                 install_built(folder)
