@@ -196,7 +196,7 @@ TEST(Destroying, the_channel_before_its_identifiers_is_survived) {
   discard(client);
 }
 
-/// Nobody will ever answer. IBTA volume 1, 12.6.7.2: reason 28 is "consumer reject".
+/// Nobody will ever answer. IBTA volume 1, table 108: 28 is "consumer reject".
 TEST(Destroying, the_channel_of_a_listener_has_its_requests_refused) {
   Channel clients;
   auto* servers = new Channel;
