@@ -109,8 +109,8 @@ class Profiles(VerifyCase):
         self.up(like="tn3205")
 
         def refused_bytes(least):
-            refusal = self.verify("stream", "-q", "10", "-t", "64", "-r", "64", "--min", least, "--max", "16000000", expect=2)["refusal"]
-            return int(re.search(r"(\d+) bytes of buffers are too many", refusal)[1])
+            found = self.verify("stream", "-q", "10", "-t", "64", "-r", "64", "--min", least, "--max", "16000000", expect=2)
+            return int(re.search(r"(\d+) bytes of buffers are too many", found["refusal"])[1])
 
         self.assertAlmostEqual(refused_bytes("1") / refused_bytes("16000000"), 0.5, delta=0.01)
 
