@@ -87,24 +87,12 @@ struct Blocking {
 };
 Blocking blocking;
 
-verbs::Library blocking_library() {
+/// Those of the device, which count in `blocking` how often it is open.
+verbs::Calls counting_calls() {
   verbs::Calls calls = verbs::Library::open("soft").calls();
-  {
-    const base::LockGuard lock(blocking.mutex);
-    blocking.is_let_go = false;
-    blocking.n_blocked = 0;
-  }
   blocking.modify_qp = calls.modify_qp;
   blocking.open_device = calls.open_device;
   blocking.close_device = calls.close_device;
-  calls.modify_qp = [](ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
-    if ((mask & IBV_QP_AV) != 0 && attributes->ah_attr.grh.dgid.raw[15] == 66) {
-      const base::LockGuard lock(blocking.mutex);
-      ++blocking.n_blocked;
-      blocking.changed.wait(blocking.mutex, []() RINGBOLT_REQUIRES(blocking.mutex) { return blocking.is_let_go; });
-    }
-    return blocking.modify_qp(qp, attributes, mask);
-  };
   calls.open_device = [](ibv_device* device) {
     const base::LockGuard lock(blocking.mutex);
     ++blocking.n_open;
@@ -116,6 +104,30 @@ verbs::Library blocking_library() {
     --blocking.n_open;
     blocking.changed.notify_all();
     return error;
+  };
+  return calls;
+}
+
+/// Threads that were left alone use the device, and the runtime folder with it, until they have closed it.
+bool all_close() RINGBOLT_REQUIRES(blocking.mutex) {
+  return blocking.changed.wait_for(blocking.mutex, std::chrono::seconds(20),
+                                   []() RINGBOLT_REQUIRES(blocking.mutex) { return blocking.n_open == 0; });
+}
+
+verbs::Library blocking_library() {
+  verbs::Calls calls = counting_calls();
+  {
+    const base::LockGuard lock(blocking.mutex);
+    blocking.is_let_go = false;
+    blocking.n_blocked = 0;
+  }
+  calls.modify_qp = [](ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
+    if ((mask & IBV_QP_AV) != 0 && attributes->ah_attr.grh.dgid.raw[15] == 66) {
+      const base::LockGuard lock(blocking.mutex);
+      ++blocking.n_blocked;
+      blocking.changed.wait(blocking.mutex, []() RINGBOLT_REQUIRES(blocking.mutex) { return blocking.is_let_go; });
+    }
+    return blocking.modify_qp(qp, attributes, mask);
   };
   return verbs::Library("blocking", calls);
 }
@@ -132,21 +144,18 @@ TEST(Trial, goes_on_without_a_thread_that_is_stuck) {
   EXPECT_EQ(blocking.n_open, 3);  // what the stuck threads keep
   blocking.is_let_go = true;
   blocking.changed.notify_all();
-  EXPECT_TRUE(blocking.changed.wait_for(blocking.mutex, std::chrono::seconds(20),
-                                        []() RINGBOLT_REQUIRES(blocking.mutex) { return blocking.n_open == 0; }));
+  EXPECT_TRUE(all_close());
 }
 
 TEST(Trial, ends_with_the_deadline_of_all_where_each_is_slow) {
   const verbs::test::RuntimeFolder folder;
-  static int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int);
-  verbs::Calls calls = verbs::Library::open("soft").calls();
-  modify_qp = calls.modify_qp;
+  verbs::Calls calls = counting_calls();
   calls.modify_qp = [](ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
     if ((mask & IBV_QP_AV) != 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));  // time itself is tested: a slow device
       return ETIMEDOUT;
     }
-    return modify_qp(qp, attributes, mask);
+    return blocking.modify_qp(qp, attributes, mask);
   };
   const auto slow = candidates(std::vector<std::string>(200, "127.0.0.1"));
   const verbs::Library library("slow", calls);
@@ -159,6 +168,8 @@ TEST(Trial, ends_with_the_deadline_of_all_where_each_is_slow) {
   EXPECT_THAT(std::vector<int>(under_way + 1, errors.end()), Each(ECANCELED));
   EXPECT_EQ(errors.back(), ECANCELED);
   EXPECT_THAT(try_candidates(library, "rdma_lo", IBV_QPT_UC, {.gid_index = 1}, slow, kPatienceMs, 0), Each(ECANCELED));
+  const base::LockGuard lock(blocking.mutex);
+  EXPECT_TRUE(all_close());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cluster/control_page.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,6 +60,25 @@ TEST_F(ControlPageTest, has_the_documented_layout) {
   struct stat status {};
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777U, 0600U);
+}
+
+/// The limit lets half of the cable's word through: write(2) says how many bytes, and leaves errno alone.
+TEST_F(ControlPageTest, write_that_was_short_is_an_io_error) {
+  ControlPage page = ControlPage::create(path_, 2);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  constexpr rlim_t kInTheWordOfTheFirstCable = 20 + 2;
+  const rlimit low{kInTheWordOfTheFirstCable, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+  int error = 0;
+  errno = ENOTTY;
+  try {
+    page.set_cable(0, false);
+  } catch (const base::Error& refusal) {
+    error = refusal.errno_value();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(error, EIO);
 }
 
 TEST_F(ControlPageTest, tells_others_when_they_look_again) {

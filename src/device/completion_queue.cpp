@@ -177,7 +177,7 @@ void CompletionQueue::progress(bool looks_at_all) {
 }
 
 /// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time; likewise
-/// where the thread is cancelled.
+/// where the thread is cancelled: those that it did not get to stay marked (ReadyList::take_marked).
 void CompletionQueue::advance(bool looks_at_all) try {
   // A program that polls for few completions at a time, and is sent more meanwhile, must see its own sends complete
   // too: where there was no room left last time, sends go first.
@@ -197,10 +197,6 @@ void CompletionQueue::advance(bool looks_at_all) try {
   }
 } catch (const std::bad_alloc&) {
   has_run_short_ = true;
-  receivers_.all().mark_all();
-} catch (...) {
-  receivers_.all().mark_all();
-  throw;
 }
 
 inline void CompletionQueue::progress_receiver(QueuePair& qp) {

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/mman.h>
 
 #include <cerrno>
+#include <new>
 
 #include "device/device_test_support.h"
 #include "device/gid_table.h"
@@ -212,6 +214,27 @@ TEST_F(ManagementTest, request_that_comes_between_two_listeners_waits_for_the_se
   }
   EXPECT_TRUE(message_in<wire::CmReq>(notice));
   EXPECT_EQ(mine_->unsent(), 0U);
+}
+
+/// The program closes the context that has sent it: its port can't be touched any more.
+TEST_F(ManagementTest, request_that_waits_outlives_the_port_that_has_sent_it) {
+  void* const memory = mmap(nullptr, sizeof(Port), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const port = new (memory) Port(*port_);
+  serve(*other_);
+  other_->services().unbind(1);
+  ASSERT_EQ(mine_->send(*port, mad(request())), 0);
+  ASSERT_EQ(mine_->unsent(), 1U);
+  port->~Port();
+  ASSERT_EQ(mprotect(memory, sizeof(Port), PROT_NONE), 0);
+  serve(*other_);
+  std::optional<Notice> notice;
+  for (const uint64_t deadline = base::now_ns() + End::kPatienceNs; !notice && base::now_ns() < deadline;) {
+    EXPECT_FALSE(receive(*mine_));
+    notice = receive(*other_);
+  }
+  EXPECT_TRUE(message_in<wire::CmReq>(notice));
+  munmap(memory, sizeof(Port));
 }
 
 TEST_F(ManagementTest, process_without_a_connection_manager_receives_nothing) {

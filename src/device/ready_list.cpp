@@ -33,10 +33,8 @@ void ReadyList::remove(uint32_t place) {
 }
 
 void ReadyList::mark_all() {
-  if (uses_marks()) {
-    for (uint32_t place = 0; place < places_.size(); ++place) {
-      mark(place);
-    }
+  for (uint32_t place = 0; place < places_.size(); ++place) {
+    mark(place);
   }
 }
 

@@ -52,8 +52,6 @@ class ReadyList {
       marks->mark(place);
     }
   }
-  /// All of them may have something: who took their marks did not get to them.
-  void mark_all();
   void clear(uint32_t place) {
     if (link::MarkSet* const marks = marks_.load(std::memory_order_acquire)) {
       marks->clear(place);
@@ -75,23 +73,28 @@ class ReadyList {
     }
   }
   /// Calls `use` with the places of those that are marked, and not any more then, unless it says that they may have
-  /// more. Ends when `has_room` is false, and begins there the next time. Only if uses_marks(). Where `use` throws, its
-  /// mark and others are gone: mark_all().
+  /// more. Ends when `has_room` is false, and begins there the next time. Only if uses_marks(). Throws what `use` does;
+  /// then all are marked, as those are not known that it did not get to.
   template <class HasRoom, class Use>
   void take_marked(HasRoom has_room, Use use) {
     link::MarkSet* const marks = marks_.load(std::memory_order_relaxed);
     if (marks->is_empty()) [[likely]] {
       return;
     }
-    marks->take(cursor_, [&](uint32_t place) {
-      if (!base::call_locked(has_room)) {
-        return false;
-      }
-      if (at(place) != nullptr && base::call_locked(use, place)) {
-        marks->mark(place);
-      }
-      return true;
-    });
+    try {
+      marks->take(cursor_, [&](uint32_t place) {
+        if (!base::call_locked(has_room)) {
+          return false;
+        }
+        if (at(place) != nullptr && base::call_locked(use, place)) {
+          marks->mark(place);
+        }
+        return true;
+      });
+    } catch (...) {
+      mark_all();
+      throw;
+    }
   }
   bool has_one() const { return places_.size() == 1; }
   /// Calls `use` with all, beginning with the one whose turn it is.
@@ -133,6 +136,8 @@ class ReadyList {
   }
 
  private:
+  /// Only if uses_marks().
+  void mark_all();
   template <class Use>
   void each_between(size_t first, size_t end, Use& use) const {
     for (QueuePair* const* place = places_.data() + first; place != places_.data() + end; ++place) {

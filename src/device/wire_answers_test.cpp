@@ -1,6 +1,14 @@
 // Acknowledgements that leave with the program's own answer, and those that nobody waits for (docs/transport.md).
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
 
 #include "device/wire_test_support.h"
 
@@ -8,6 +16,43 @@ namespace ringbolt::device {
 namespace {
 
 constexpr uint64_t kPatienceNs = 20'000'000'000;
+
+/// A copy of every datagram that comes to this network namespace: without an IPv6 header, but with an IPv4 one. What it
+/// gives out it keeps.
+class Wiretap {
+ public:
+  explicit Wiretap(const wire::Address& own)
+      : flow_{own, own},
+        socket_(socket(wire::is_ipv4(own) ? AF_INET : AF_INET6, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP)) {
+    EXPECT_TRUE(socket_.is_open());
+  }
+  /// The first packet of that kind of all that have come, if any.
+  template <class IsWanted>
+  std::optional<InboundPacket> take(IsWanted is_wanted) const {
+    constexpr size_t kUdpHeaderBytes = 8;
+    const size_t headers_bytes = kUdpHeaderBytes + (wire::is_ipv4(flow_) ? sizeof(iphdr) : 0);
+    InboundPacket packet;
+    packet.flow = flow_;
+    packet.buffer = pool_->take_small();
+    while (true) {
+      const ssize_t got = recv(socket_.get(), packet.buffer.get()->data(), packet.buffer.get()->capacity(), 0);
+      if (got < 0) {
+        return std::nullopt;
+      }
+      const std::span all(packet.buffer.get()->data(), static_cast<size_t>(got));
+      const auto view = wire::parse(all.subspan(std::min(all.size(), headers_bytes)));
+      if (view && is_wanted(view->headers.bth)) {
+        packet.view = *view;
+        return packet;
+      }
+    }
+  }
+
+ private:
+  wire::Flow flow_;
+  base::UniqueFd socket_;
+  std::shared_ptr<link::UdpBufferPool> pool_ = link::UdpBufferPool::make();
+};
 
 class Answers : public testing::Test {
  protected:
@@ -85,7 +130,7 @@ TEST_F(Answers, take_the_acknowledgement_with_them_in_the_same_packet) {
 }
 
 /// Nobody polls the queue that the acknowledgement is for: who polls the other one takes it there.
-TEST_F(Answers, bring_the_acknowledgement_to_a_queue_that_nobody_polls) {
+TEST_F(Answers, complete_sends_of_a_queue_that_nobody_polls) {
   run([](WirePair& pair) {
     bring_until_withheld(pair);
     ASSERT_EQ(pair.b.send(3, pair.from.piece(0, 8)), 0);
@@ -96,6 +141,26 @@ TEST_F(Answers, bring_the_acknowledgement_to_a_queue_that_nobody_polls) {
     }
     EXPECT_FALSE(pair.a.qp().has_unfinished_sends());
     EXPECT_EQ(pair.a.poll_send().status, IBV_WC_SUCCESS);
+  });
+}
+
+/// Such an answer once more, in a moment when no program polls: both queues are named to whoever took it in.
+TEST_F(Answers, bring_the_acknowledgement_to_a_queue_that_nobody_polls) {
+  run([](WirePair& pair) {
+    const Wiretap tap(address_of(pair.device.port().known_gids.front()));
+    std::optional<InboundPacket> answer;
+    for (const uint64_t deadline = base::now_ns() + kPatienceNs; !answer && base::now_ns() < deadline;) {
+      bring_until_withheld(pair);
+      ASSERT_EQ(pair.b.send(3, pair.from.piece(0, 8)), 0);
+      answer = tap.take([](const wire::Bth& bth) { return bth.carries_ack; });
+      EXPECT_EQ(pair.a.await_receive().status, IBV_WC_SUCCESS);
+      EXPECT_EQ(pair.b.await_send().status, IBV_WC_SUCCESS);
+      expect_sent(pair);
+    }
+    ASSERT_TRUE(answer);
+    const uint64_t later_ns = base::now_ns() + kPatienceNs;
+    EXPECT_EQ(pair.a.qp().arrive(std::move(*answer), later_ns),
+              (QueuePair::Unpolled{&pair.a.receives(), &pair.a.sends()}));
   });
 }
 

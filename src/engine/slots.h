@@ -46,25 +46,30 @@ class SlabLayout {
 /// The free slots of a row. Not thread-safe.
 class FreeSlots {
  public:
-  explicit FreeSlots(uint32_t count) : free_(count), size_(count) {
+  explicit FreeSlots(uint32_t count) : free_(count), is_free_(count, 1), size_(count) {
     for (uint32_t i = 0; i < count; ++i) {
       free_[i] = count - 1 - i;
     }
   }
-  bool is_empty() const { return size_ == 0; }
   uint32_t size() const { return size_; }
   /// There is one.
-  uint32_t take() { return free_[--size_]; }
-  /// One that has been taken. More than there are, which only a device that completes a send twice would bring, don't
-  /// count.
+  uint32_t take() {
+    const uint32_t slot = free_[--size_];
+    is_free_[slot] = 0;
+    return slot;
+  }
+  /// `slot`: less than the count. One that is free stays free, once, though a device completes its send twice: given
+  /// out twice, two messages would be written over each other.
   void give(uint32_t slot) {
-    if (size_ < free_.size()) [[likely]] {
+    if (is_free_[slot] == 0) [[likely]] {
+      is_free_[slot] = 1;
       free_[size_++] = slot;
     }
   }
 
  private:
-  std::vector<uint32_t> free_;  // the first size_
+  std::vector<uint32_t> free_;    // the first size_
+  std::vector<uint8_t> is_free_;  // of each slot: 1 or 0
   uint32_t size_;
 };
 

@@ -1,10 +1,15 @@
 #include "link/udp_faults.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 
 #include "fault/plan_text.h"
 #include "link/udp_test_support.h"
+#include "trace/recorder.h"
+#include "trace/trace_file.h"
+#include "wire/bytes.h"
 
 namespace ringbolt::link {
 namespace {
@@ -224,6 +229,38 @@ TEST(UdpFaults, more_frames_than_a_batch_has_room_for_leave_late_in_order_and_on
     EXPECT_FALSE(endpoint->has_late_packets(UINT64_MAX - 1));
     EXPECT_TRUE(batch.is_empty());
   });
+}
+
+/// A BTH alone, which ends where its memory does. What was at fault is in the timeline, by its queue pair and PSN.
+TEST(UdpFaults, no_byte_behind_a_packet_is_read_to_record_a_fault) {
+  const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const pages = mmap(nullptr, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  const std::span first(static_cast<std::byte*>(pages), page_bytes);
+  ASSERT_EQ(mprotect(first.data() + page_bytes, page_bytes, PROT_NONE), 0);
+  constexpr size_t kBthBytes = 12;
+  const std::span bth = first.last<kBthBytes>();
+  wire::put_be24(bth, 5, 0x123456);
+  wire::put_be24(bth, 9, 0xabcdef);
+  const TempFolder folder;
+  const auto recorder = trace::Recorder::open({folder.path() + "/a.trace", trace::kLeastBytes});
+  UdpFaults faults;
+  UdpPath path = ipv4_path();
+  path.interface_index = 1;
+  const UdpFaultPort port{path.interface_index, {{}, {}, "rdma_lo"}};
+  faults.set(plan_of("loss 100%"), {&port, 1}, 0);
+  std::vector<UdpDeparture> departures;
+  trace::Recorder* const before = trace::active.exchange(recorder.get());
+  EXPECT_FALSE(faults.send(path, bth, 0, departures));
+  trace::active.store(before);
+  munmap(pages, 2 * page_bytes);
+  std::ifstream file(folder.path() + "/a.trace", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const auto events = trace::parse_trace(std::as_bytes(std::span(bytes)), "a.trace").events;
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, trace::Kind::fault);
+  EXPECT_EQ(events[0].object, 0x123456U);
+  EXPECT_EQ(events[0].number, 0xabcdefU);
 }
 
 TEST(UdpFaults, tells_what_happened) {

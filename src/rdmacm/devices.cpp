@@ -131,6 +131,20 @@ std::optional<uint8_t> Device::index_of(const wire::Address& gid) const {
                                                        : std::optional(static_cast<uint8_t>(found - gids.begin()));
 }
 
+uint8_t Device::index_for(const wire::Address& address) const {
+  if (const auto exact = index_of(address)) {
+    return *exact;
+  }
+  // An address that the port stands for without having it: its first one of that family that is no link-local one.
+  const auto found = std::ranges::find_if(gids, [&](const wire::Address& gid) {
+    return wire::is_ipv4(gid) == wire::is_ipv4(address) && !is_link_local(gid) && gid != wire::Address{};
+  });
+  if (found != gids.end()) {
+    return static_cast<uint8_t>(found - gids.begin());
+  }
+  return gids.size() > 1 && gids[1] != wire::Address{} ? 1 : first_index();
+}
+
 bool Device::reaches(const wire::Address& gid) const {
   ibv_gid raw{};
   std::memcpy(raw.raw, gid.data(), gid.size());
@@ -213,21 +227,6 @@ std::optional<uint32_t> Devices::bind(const wire::Address& address, uint32_t sco
   // No device has it; "myself" is served by any that works. By order of the list: programs on one host that say
   // "127.0.0.1" must meet at one device.
   return is_loopback(address) ? first_up() : std::nullopt;
-}
-
-uint8_t Devices::gid_index(uint32_t device, const wire::Address& address) const {
-  const Device& one = devices_[device];
-  if (const auto exact = one.index_of(address)) {
-    return *exact;
-  }
-  // An address that the port stands for without having it: its first one of that family that is no link-local one.
-  const auto found = std::ranges::find_if(one.gids, [&](const wire::Address& gid) {
-    return wire::is_ipv4(gid) == wire::is_ipv4(address) && !is_link_local(gid) && gid != wire::Address{};
-  });
-  if (found != one.gids.end()) {
-    return static_cast<uint8_t>(found - one.gids.begin());
-  }
-  return one.gids.size() > 1 && one.gids[1] != wire::Address{} ? 1 : one.first_index();
 }
 
 wire::Address Devices::own_address(uint32_t device, const wire::Address& address) const {

@@ -30,6 +30,9 @@ struct Device {
   /// There is one: see gids.
   uint8_t first_index() const;
   std::optional<uint8_t> index_of(const wire::Address& gid) const;
+  /// Of the GID that stands for an address of this host: the address itself, else one of its family that is no
+  /// link-local one, else the second of the table or the first that it has.
+  uint8_t index_for(const wire::Address& address) const;
   /// Whether a packet to it would leave by this port.
   bool reaches(const wire::Address& gid) const;
   /// Asks the device each time.
@@ -66,8 +69,8 @@ class Devices {
   bool stands_for(uint32_t device, const wire::Address& address) const;
   /// The device for a local address; `scope`: the interface of a link-local one, else 0. Nothing when none has it.
   std::optional<uint32_t> bind(const wire::Address& address, uint32_t scope) const;
-  /// The GID that stands for a local address.
-  uint8_t gid_index(uint32_t device, const wire::Address& address) const;
+  /// Device::index_for().
+  uint8_t gid_index(uint32_t device, const wire::Address& address) const { return devices_[device].index_for(address); }
 
   /// A loopback address, on a device that has addresses of its own: nodes share one host, so "myself" is the port's.
   wire::Address own_address(uint32_t device, const wire::Address& address) const;

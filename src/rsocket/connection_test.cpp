@@ -265,6 +265,26 @@ TEST(Endpoint, of_a_device_without_so_much_inline_has_none) {
   EXPECT_EQ(connection.settings().inline_bytes, 0U);
 }
 
+/// Sixteen receives are kept for what carries no data, and the completion queue is for both queues.
+TEST(Endpoint, of_a_device_too_shallow_for_data_is_refused) {
+  constexpr int kDeep = 1000;
+  for (const auto& [max_qp_wr, max_cqe, depth] :
+       {std::tuple{16, kDeep, 0U}, {0, kDeep, 0U}, {kDeep, 33, 0U}, {17, kDeep, 1U}, {kDeep, 34, 1U}}) {
+    test::FakeId fake;
+    FakeRdma::get().max_qp_wr = max_qp_wr;
+    FakeRdma::get().max_cqe = max_cqe;
+    uint32_t receive_depth = 0;
+    int error = 0;
+    try {
+      receive_depth = Connection(&fake.id, Settings{}).settings().receive_depth;
+    } catch (const base::Error& refusal) {
+      error = refusal.errno_value();
+    }
+    EXPECT_EQ(receive_depth, depth) << max_qp_wr << ", " << max_cqe;
+    EXPECT_EQ(error, depth == 0 ? ENOMEM : 0) << max_qp_wr << ", " << max_cqe;
+  }
+}
+
 TEST(Endpoint, leaves_nothing_behind_where_memory_can_not_be_registered) {
   test::FakeId fake;
   FakeRdma::get().refused = "reg_mr";

@@ -170,8 +170,8 @@ void rdma_destroy_qp(rdma_cm_id* id) {
 }
 
 int ibv_query_device(ibv_context*, ibv_device_attr* limits) {
-  limits->max_qp_wr = 16384;
-  limits->max_cqe = 16384;
+  limits->max_qp_wr = FakeRdma::get().max_qp_wr;
+  limits->max_cqe = FakeRdma::get().max_cqe;
   return 0;
 }
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* device) {

@@ -37,6 +37,8 @@ struct FakeRdma {
   std::deque<ibv_wc> completions;  ///< that polling is to bring
   uint32_t receives = 0;           ///< posted
   uint32_t inline_bytes = 256;     ///< the device's
+  int max_qp_wr = 16384;           ///< likewise
+  int max_cqe = 16384;             ///< likewise
   int access = 0;                  ///< of the last region
   uint32_t next_key = 1;
 

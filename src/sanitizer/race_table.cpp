@@ -75,7 +75,7 @@ bool is_alive(int32_t pid) { return ::kill(pid, 0) == 0 || errno == EPERM; }
 
 }  // namespace
 
-RaceTable::RaceTable(const std::string& path) {
+RaceTable::RaceTable(const std::string& path, uint64_t (*clock)()) : clock_(clock) {
   const base::UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   // One of those who come at once makes the mutex. The lock is given back by name: a mapping would keep it.
   if (!file.is_open() || ::flock(file.get(), LOCK_EX) != 0 || ::ftruncate(file.get(), sizeof(Page)) != 0) {
@@ -108,6 +108,11 @@ RaceTable::~RaceTable() {
 /// Under the mutex, of a full table. Processes are asked for by a system call: once for entries of one that lie side by
 /// side, as mostly.
 std::optional<uint32_t> RaceTable::sweep(int32_t own_pid) {
+  const uint64_t now_ns = clock_();
+  if (now_ns < next_sweep_ns_) {
+    return std::nullopt;
+  }
+  next_sweep_ns_ = now_ns + kSweepPauseNs;
   std::optional<uint32_t> free;
   int32_t living = own_pid;
   for (uint32_t i = 0; i < kPlaces; ++i) {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
+
 namespace ringbolt::sanitizer {
 
 /// What a request does to the memory of a peer.
@@ -29,10 +31,13 @@ class RaceTable {
     Access access;
   };
   static constexpr uint32_t kPlaces = 4096;
+  /// A full table is looked through for the dead at most so often: the kernel is asked for each of its processes.
+  static constexpr uint64_t kSweepPauseNs = 1'000'000'000;
 
   /// Where the file can't be had the table is empty for good: then no races between processes are found.
+  /// `clock`: CLOCK_MONOTONIC in nanoseconds, asked only while the table is full.
   /// Blocks while another process makes the file.
-  explicit RaceTable(const std::string& path);
+  explicit RaceTable(const std::string& path, uint64_t (*clock)() = base::now_ns);
   RaceTable(const RaceTable&) = delete;
   RaceTable& operator=(const RaceTable&) = delete;
   ~RaceTable();
@@ -46,9 +51,11 @@ class RaceTable {
 
  private:
   struct Page;
-  /// Frees the places of processes that are gone: the first of them, if any.
+  /// Frees the places of processes that are gone, if that was not tried just before: the first of them, if any.
   std::optional<uint32_t> sweep(int32_t own_pid);
   Page* page_ = nullptr;
+  uint64_t (*clock_)();
+  uint64_t next_sweep_ns_ = 0;  // of this process, whatever the others do
 };
 
 }  // namespace ringbolt::sanitizer

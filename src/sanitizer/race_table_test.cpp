@@ -100,6 +100,28 @@ TEST_F(Races, a_full_table_gives_the_places_of_the_dead_to_others) {
   EXPECT_FALSE(place_);
 }
 
+TEST_F(Races, a_full_table_is_looked_through_for_the_dead_once_a_second) {
+  static uint64_t now_ns;
+  now_ns = 5'000'000'000;
+  RaceTable table(path_, [] { return now_ns; });
+  constexpr int32_t kNobody = INT32_MAX - 1;
+  const auto enters = [&](int32_t pid) {
+    met_by(table, entry(Access::read, 1000, pid));
+    return place_.has_value();
+  };
+  for (uint32_t i = 0; i < RaceTable::kPlaces; ++i) {
+    ASSERT_TRUE(enters(mine_));
+  }
+  EXPECT_FALSE(enters(mine_)) << "looked through, and nobody was dead";
+  ASSERT_FALSE(table.leave(7));
+  ASSERT_TRUE(enters(kNobody));
+  now_ns += RaceTable::kSweepPauseNs - 1;
+  EXPECT_FALSE(enters(mine_));
+  now_ns += 1;
+  EXPECT_TRUE(enters(mine_));
+  EXPECT_EQ(*place_, 7U);
+}
+
 TEST_F(Races, without_a_file_there_is_nothing) {
   RaceTable table("/no/such/folder/races");
   EXPECT_FALSE(met_by(table, entry(Access::write, 1000, mine_)));

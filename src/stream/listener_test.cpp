@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "base/error.h"
+#include "stream/raw_peer_test_support.h"
 #include "stream/stream_test_support.h"
 
 namespace ringbolt::stream {
@@ -33,6 +34,25 @@ TEST(Listener, address_that_is_not_on_its_list_is_refused) {
   EXPECT_THAT(client->words(), AllOf(HasSubstr("the server through rdma_lo: refused"), HasSubstr("allowed addresses")));
   EXPECT_EQ(world.listener->tally().closes.counts()[static_cast<size_t>(CloseReason::not_allowed)], 1U);
   EXPECT_EQ(world.listener->tally().streams, 0U);
+}
+
+/// Who is refused may come again without end: a call that is not to wait answers all the same, 64 refusals later.
+TEST(Listener, call_answers_though_ever_more_requests_are_refused) {
+  constexpr size_t kAtOnce = 64;
+  const World world({.backlog = 2 * kAtOnce, .allowed = {"10.1.0.0/16"}});
+  std::vector<std::unique_ptr<test::RawPeer>> strangers;
+  for (size_t i = 0; i < kAtOnce + 2; ++i) {
+    strangers.push_back(std::make_unique<test::RawPeer>(world));
+  }
+  // A later request, to another listener: once it is there, those before it are.
+  const World later;
+  const test::RawPeer last(later);
+  pollfd readable{later.listener->fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&readable, 1, static_cast<int>(test::limit_ms())), 1);
+  for (const size_t refused : {kAtOnce, kAtOnce + 2}) {
+    EXPECT_EQ(world.listener->accept(Deadline::now()).error().value, EAGAIN);
+    EXPECT_EQ(world.listener->tally().closes.counts()[static_cast<size_t>(CloseReason::not_allowed)], refused);
+  }
 }
 
 TEST(Listener, one_too_many_is_refused_until_one_goes) {

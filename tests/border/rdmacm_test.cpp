@@ -88,6 +88,37 @@ TEST(ConnectionBorder, passive_side) {
   discard(id);
 }
 
+/// With words for the peer, which it keeps a copy of: the last piece of memory that it takes.
+TEST(ConnectionBorder, endpoints) {
+  const Channel passive;
+  rdma_cm_id* const listener = listen(passive);
+  sockaddr_in to = address(ntohs(rdma_get_src_port(listener)));
+  char words[] = "hello";
+  rdma_addrinfo info{};
+  info.ai_port_space = RDMA_PS_TCP;
+  info.ai_family = AF_INET;
+  info.ai_qp_type = IBV_QPT_RC;
+  info.ai_dst_addr = c(to);
+  info.ai_dst_len = sizeof to;
+  info.ai_connect = words;
+  info.ai_connect_len = sizeof words;
+  rdma_cm_id* id = nullptr;
+  constexpr int kChannelsKept = 64;  // of those destroyed last, which would look like lost ones until they are so many
+  for (int i = 0; i < kChannelsKept; ++i) {
+    ASSERT_EQ(rdma_create_id(nullptr, &id, nullptr, RDMA_PS_TCP), 0);
+    ASSERT_EQ(rdma_destroy_id(std::exchange(id, nullptr)), 0);
+  }
+  survive(
+      "rdma_create_ep",
+      [&] {
+        ibv_qp_init_attr attributes{};
+        attributes.cap = {16, 16, 1, 1, 0};
+        return error_of(rdma_create_ep(&id, &info, nullptr, &attributes));
+      },
+      [&] { rdma_destroy_ep(std::exchange(id, nullptr)); }, [&] { EXPECT_EQ(id, nullptr); });
+  discard(listener);
+}
+
 TEST(ConnectionBorder, active_side) {
   const Channel passive;
   const Channel active;

@@ -265,6 +265,8 @@ class Limits(BridgeCase):
                 (["--listen", "rdma:0.0.0.0:0", "--connect", "unix:/x"], "name the address of one"),
                 (["--listen", "unix:/nowhere/x", "--connect", "rdma:127.0.0.1:1"], "No such file"),
                 (["--listen", "rdma:192.0.2.1:0", "--connect", "unix:/x"], "192.0.2.1"),
+                (["--listen", "tcp:127.0.0.1:0", "--connect", "rdma:127.0.0.1:1",  # the first pair has begun
+                  "--listen", "rdma:192.0.2.1:0", "--connect", "unix:/x"], "192.0.2.1"),
                 (["--listen", "tcp:127.0.0.1:0", "--connect", "rdma:127.0.0.1:1", "--allow", "all"], '"all"'),
                 (["--listen", "tcp:127.0.0.1:0", "--connect", "rdma:127.0.0.1:1", "--stats", "x"], "--stats"),
                 (["--listen", "sctp:127.0.0.1:0", "--connect", "rdma:127.0.0.1:1"], "tcp:HOST:PORT")):

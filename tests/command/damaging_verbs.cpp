@@ -62,6 +62,7 @@ struct Damager {
   std::map<uint32_t, std::deque<ibv_wc>> waiting;  // behind one that is made up
   std::deque<std::pair<ibv_cq*, ibv_wc>> extra;    // completions that nobody asked for
   Bytes first;                                     // that was received
+  std::map<uint32_t, std::deque<uint64_t>> words;  // of queue pairs that write, the places of the last words sent
   bool is_stalled = false;
   bool has_struck = false;
 
@@ -126,6 +127,30 @@ ibv_qp* another_than(const ibv_qp* qp) {
   return nullptr;
 }
 
+/// The words that perf sends, behind WRITEs to say how many came before, and as credits.
+constexpr uint32_t kWordBytes = 16;
+
+/// A word behind WRITEs that is sent from where one of the 63 before it lies, which may not have left yet.
+bool reuses_words(ibv_qp* qp, const ibv_send_wr& request) {
+  constexpr size_t kWordsApart = 63;
+  auto& words = damager().words;
+  if (request.opcode == IBV_WR_RDMA_WRITE) {
+    words[qp->qp_num];
+  }
+  const auto of_writer = words.find(qp->qp_num);
+  if (request.opcode != IBV_WR_SEND || of_writer == words.end() || request.num_sge != 1) {
+    return false;
+  }
+  std::deque<uint64_t>& last = of_writer->second;
+  const uint64_t at = request.sg_list[0].addr;
+  const bool is_reused = std::find(last.begin(), last.end(), at) != last.end();
+  last.push_back(at);
+  if (last.size() > kWordsApart) {
+    last.pop_front();
+  }
+  return is_reused;
+}
+
 void note_send(ibv_qp* qp, const ibv_send_wr& request) {
   Damager& all = damager();
   all.queue_pairs[qp->qp_num] = qp;
@@ -146,6 +171,9 @@ void note_send(ibv_qp* qp, const ibv_send_wr& request) {
 int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
   Damager& all = damager();
   note_send(qp, *request);
+  if (reuses_words(qp, *request) && all.kind == "words") {
+    return EFAULT;
+  }
   const bool is_write = request->opcode == IBV_WR_RDMA_WRITE || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   const bool is_dropped = request->opcode == IBV_WR_SEND && all.hits("drop");
   const bool goes_nowhere = is_write && (all.kind == "nowhere-all" || all.hits("nowhere"));
@@ -236,6 +264,11 @@ void damage_receive(ibv_cq* cq, ibv_wc& one) {
   } else if (all.hits("unposted")) {
     all.extra.emplace_back(cq, one);
     all.extra.back().second.wr_id = kNobodys;
+  } else if (all.hits("unposted-slot")) {  // of the first queue pair, as perf and verify number what they post
+    all.extra.emplace_back(cq, one);
+    all.extra.back().second.wr_id = UINT32_MAX;
+  } else if (length == kWordBytes && all.words.empty() && all.hits("word-high")) {
+    posted.at[kWordBytes - 1] ^= std::byte{0x40};
   } else if (all.hits("stall")) {
     all.is_stalled = true;
   }

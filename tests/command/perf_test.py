@@ -186,6 +186,40 @@ class OnNodes(CommandCase):
         self.refused("perf", "send", "--nodes", "0,0", says=["no cable between"])
 
 
+class WrongLibrary(CommandCase):
+    """tests/command/damaging_verbs.cpp does one thing badly to one message, or looks closely."""
+
+    def setUp(self):
+        super().setUp()
+        self.call("up", "--emulate", "line:2")
+        self.addCleanup(self.call, "down", "--force")
+        self.shim = command.EXTRA[0]
+        real = pathlib.Path(command.RINGBOLT).resolve().parent.parent / "lib/ringbolt/libibverbs.so.1"
+        self.environment |= {"DAMAGE_REAL": str(real), "DAMAGE_AT": "20"}
+
+    def damaged(self, damage, *words, expect=1):
+        return self.call("perf", *words, "--nodes", "0,1", "--timeout", "20", "--json", "--verbs", self.shim, expect=expect,
+                         timeout=60, env={"DAMAGE": damage})
+
+    def test_the_last_64_notices_of_a_queue_pair_lie_apart(self):
+        for words in (["-q", "1"], ["-q", "2"], ["-q", "3", "-b"]):
+            with self.subTest(words):
+                self.damaged("words", "write", *words, "-r", "4", "-n", "1000", expect=0)
+
+    def test_completions_that_nothing_was_posted_for(self):
+        for words in (["send"], ["send", "--lat"], ["write", "-r", "4"]):
+            with self.subTest(words):
+                said = self.damaged("unposted", *words, "-n", "100").stderr
+                self.assertRegex(said, r"has the id 0xf{16}, which no request had|was not posted \(id 0xf{16}\)")
+                said = self.damaged("unposted-slot", *words, "-n", "100").stderr
+                self.assertIn("completed that was not posted (id 0xffffffff)", said)
+
+    def test_damaged_notice_is_not_counted_up_to(self):
+        """Of unreliable WRITEs any number may be lost; 2^62 of them, one after the other, would take years."""
+        said = self.damaged("word-high", "write", "-c", "UC", "-r", "4", "-n", "1000").stderr
+        self.assertRegex(said, r"message \d+ of \d+ bytes on queue pair 0 is damaged")  # and not that nothing came for 20 s
+
+
 class OverTcp(TwoEndsCase):
     subcommand = "perf"
 

@@ -104,6 +104,16 @@ class Profiles(VerifyCase):
             with self.subTest(words):
                 self.assertIn(says, self.verify(*words, expect=2)["refusal"])
 
+    def test_slots_are_as_large_as_the_messages_of_their_queue_pair(self):
+        """Where frames count, sizes are spread over the queue pairs: from one frame to the largest takes half of the memory."""
+        self.up(like="tn3205")
+
+        def refused_bytes(least):
+            found = self.verify("stream", "-q", "10", "-t", "64", "-r", "64", "--min", least, "--max", "16000000", expect=2)
+            return int(re.search(r"(\d+) bytes of buffers are too many", found["refusal"])[1])
+
+        self.assertAlmostEqual(refused_bytes("1") / refused_bytes("16000000"), 0.5, delta=0.01)
+
     def test_mixed_cluster(self):
         path = self.root / "mixed.json"
         self.call("up", "--emulate", "line:2")

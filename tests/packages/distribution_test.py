@@ -41,11 +41,25 @@ ringbolt down
 """
 
 
+def install_built(prefix):
+    """What TREE has, all of it: a file that is not built ends cmake's script."""
+    done = subprocess.run(("cmake", "--install", TREE, "--prefix", prefix), stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True, check=False)
+    missing = re.search(r'file INSTALL cannot find\s+"([^"]*)"', done.stderr)
+    if missing:
+        raise chroot.CannotBeHad(f"{missing[1]} is not built: build all of {TREE}")
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+
+
 def setUpModule():
     global EMULATION
     try:
-        if TREE and not (TREE / "bin/ringbolt").exists():
+        if TREE and not (TREE / "cmake_install.cmake").exists():
             raise chroot.CannotBeHad(f"nothing is built in {TREE}")
+        if TREE:
+            with tempfile.TemporaryDirectory(prefix="rbt-", dir="/tmp") as folder:
+                install_built(folder)
         EMULATION = chroot.Emulation(ARCH)
         unittest.addModuleCleanup(EMULATION.end)
         chroot.base(ROOTS, SUITE, ARCH, WITHIN)
@@ -75,7 +89,7 @@ class Distribution(unittest.TestCase):
         for file in ("examples/collectives/all_reduce.c", "examples/python/all_reduce.py"):
             shutil.copy2(SOURCE / file, self.given)
         if MODE == "built":
-            subprocess.run(("cmake", "--install", TREE, "--prefix", self.given / "usr"), check=True, stdout=subprocess.DEVNULL)
+            install_built(self.given / "usr")
             return
         for file in (BUILD / "packages").iterdir():
             if f"_{ARCH}." in file.name or f"{MACHINE}." in file.name:

@@ -196,6 +196,21 @@ TEST(Destroying, the_channel_before_its_identifiers_is_survived) {
   discard(client);
 }
 
+/// Nobody will ever answer. IBTA volume 1, table 108: 28 is "consumer reject".
+TEST(Destroying, the_channel_of_a_listener_has_its_requests_refused) {
+  Channel clients;
+  auto* servers = new Channel;
+  rdma_cm_id* listener = listen(*servers);
+  rdma_cm_id* client = routed(clients, ntohs(rdma_get_src_port(listener)));
+  make_qp(client);
+  delete servers;
+  rdma_conn_param param = parameters();
+  ASSERT_EQ(rdma_connect(client, &param), 0);
+  EXPECT_EQ(clients.expect(RDMA_CM_EVENT_REJECTED).status, 28);
+  discard(client);
+  discard(listener);
+}
+
 TEST(Migrating, takes_queued_events_along) {
   Channel from;
   Channel to;

@@ -23,7 +23,7 @@ class Gate {
   explicit Gate(uint64_t token) { seal_.begin(token); }
 
   transport::Seal& seal() { return seal_; }
-  /// Whether the engines are to see the packet.
+  /// Whether the packet may come from the peer, as QueuePair::arrive() has it. A greeting may, and is taken in here.
   bool lets_in(const wire::PacketView& packet) {
     if (packet.headers.bth.opcode != wire::kGreeting) {
       const bool is_admitted = seal_.admits(packet);
@@ -36,7 +36,7 @@ class Gate {
         due_.push_back(*answer);
       }
     }
-    return false;
+    return true;
   }
   /// The next greeting to send.
   bool next_packet(transport::OutPacket& out) {
@@ -81,6 +81,12 @@ struct RcEngines {
     if (gate && gate->knows_sender()) {
       responder.enable_selective();
     }
+    if (gate && transport::Seal::admits_carried(packet)) {
+      requester.on_packet(now_ns, {wire::carried_acknowledgement(packet.headers), {}}, host);
+    }
+    if (packet.headers.bth.opcode == wire::kGreeting) {
+      return;
+    }
     if (wire::is_response(packet.headers.bth.opcode)) {
       requester.on_packet(now_ns, packet, host);
     } else {
@@ -98,7 +104,15 @@ struct RcEngines {
     if (gate->next_packet(out)) {
       return true;
     }
+    // As WireResponder::note_answer() has it: an acknowledgement leaves with a request that is about to.
+    const bool is_acknowledgement = responder.has_acknowledgement();
     const bool has_packet = responder.next_packet(now_ns, out) || requester.next_packet(now_ns, out);
+    transport::OutPacket request;
+    if (is_acknowledgement && peer_token != 0 && requester.next_packet(now_ns, request)) {
+      request.headers.bth.carries_ack = true;
+      request.headers.carried_ack = {out.headers.bth.psn, out.headers.aeth};
+      out = request;
+    }
     transport::seal(out.headers, peer_token);
     return has_packet;
   }

@@ -76,8 +76,12 @@ void forge_blindly(Random& random, const Setup& setup, uint64_t now_ns, End<RcEn
     // The next number that it expects, those around it, or one that its own requests may have.
     const uint32_t base = random.one_in(2) ? engines.responder.expected_psn() : setup.psns[side];
     wire::PacketView packet = forge(random, base + static_cast<uint32_t>(random.below(300)) - 20, bytes);
+    packet.headers.bth.carries_ack = random.one_in(2);
+    packet.headers.carried_ack = {(setup.psns[side] + static_cast<uint32_t>(random.below(300)) - 20) & wire::kPsnMask,
+                                  {0x1f, static_cast<uint32_t>(random.below(1U << 24))}};
     if (random.one_in(4)) {
       packet.headers.bth.opcode = wire::kGreeting;
+      packet.headers.bth.is_sealed = random.one_in(2);  // an acknowledgement in it is none, whatever its bits say
       packet.payload = std::span(bytes).first(wire::kGreetingBytes);
       wire::emit(forge_greeting(random, setup, side), std::span(bytes).first<wire::kGreetingBytes>());
     } else if (random.one_in(2)) {
