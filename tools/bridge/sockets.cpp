@@ -138,7 +138,7 @@ ListeningSocket::~ListeningSocket() {
 }
 
 void ListeningSocket::listen_tcp(const std::string& option) {
-  stream::Address address = stream::addresses_of(place_.host, place_.port).front();
+  stream::Address address = addresses_of(place_).front();
   fd_.reset(::socket(address.is_ipv6() ? AF_INET6 : AF_INET, kSocketFlags, 0));
   const int is_on = 1;
   if (!fd_.is_open() || ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on) != 0 ||
@@ -224,6 +224,11 @@ std::string Place::text() const {
   const bool is_ipv6 = host.find(':') != std::string::npos;
   return fmt::format("{}:{}{}{}:{}", kind == Kind::tcp ? "tcp" : "rdma", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "",
                      port);
+}
+
+std::vector<stream::Address> addresses_of(const Place& place, const base::LookUp& look_up) {
+  constexpr uint64_t kLookUpMs = 5'000;
+  return stream::addresses_of(place.host, place.port, stream::Deadline::in_ms(kLookUpMs), look_up);
 }
 
 Place parse_place(const std::string& option, const std::string& text) {

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "bridge/sockets.h"
 #include "failure.h"
 
@@ -101,6 +102,16 @@ TEST(Place, texts_are_read_and_written) {
                                  "unix:/run/x.sock", "unix:relative"}) {
     EXPECT_EQ(parse_place("--listen", text).text(), text);
   }
+}
+
+TEST(Place, names_are_waited_for_and_numbers_ask_nobody) {
+  const base::LookUp knows_node0 = [](const char* host, const char* port, const addrinfo* hints, addrinfo** list) {
+    return std::string(host) == "node0" ? ::getaddrinfo("10.0.0.7", port, hints, list) : EAI_NONAME;
+  };
+  const auto text_of = [&](const Place& place) { return addresses_of(place, knows_node0).front().text(); };
+  EXPECT_EQ(text_of({Place::Kind::tcp, "node0", 6379, {}}), "10.0.0.7:6379");
+  EXPECT_EQ(text_of({Place::Kind::rdma, "fd77::1", 1, {}}), "[fd77::1]:1");
+  EXPECT_THROW(text_of({Place::Kind::tcp, "node1", 1, {}}), base::Error);
 }
 
 TEST(Place, nonsense_is_refused_by_the_option_and_with_what_to_write) {
