@@ -105,7 +105,7 @@ PageThread::~PageThread() {
 
 int PageThread::listen(const std::string& where) {
   if (where.find('/') != std::string::npos) {
-    unix_socket_.emplace("--stats", Place{Place::Kind::unix_socket, {}, 0, where});
+    unix_socket_.emplace("--stats", parse_place("--stats", "unix:" + where));
     text_ = "unix:" + where;
     return unix_socket_->fd();
   }

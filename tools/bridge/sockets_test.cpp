@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,6 +76,14 @@ TEST_F(UnixListener, other_files_and_those_of_successors_are_left_alone) {
     std::ofstream(place().path) << "somebody else's";
   }
   EXPECT_TRUE(std::filesystem::exists(place().path));
+}
+
+TEST_F(UnixListener, folder_that_somebody_keeps_locked_is_refused_in_time) {
+  const base::UniqueFd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(folder.get(), LOCK_EX), 0);
+  EXPECT_NE(refusal().find("keeps its folder locked"), std::string::npos);
+  ASSERT_EQ(::flock(folder.get(), LOCK_UN), 0);
+  EXPECT_EQ(refusal(), "");
 }
 
 TEST(ConnectedSocket, carries_bytes_and_ends) {
