@@ -242,8 +242,8 @@ int matrix(const MatrixOptions& options) {
   PageFile page(options.html_path);
   catch_stop();
   const std::vector<Direction> directions = measure_all(live, options);
-  page.write(
-      html_report({live.model.name, conditions_text(options, directions), machine_text()}, live.model, directions));
+  page.write(html_report({live.model.name, conditions_text(options, directions), caveat(live.model.kind)}, live.model,
+                         directions));
   if (options.is_json) {
     fmt::print("{}", json_text(live, options, directions));
   } else if (!prints_page) {
