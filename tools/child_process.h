@@ -103,7 +103,8 @@ Captured run_captured(Launch launch, const std::string& input, double timeout_s,
 
 inline constexpr size_t kMostCapturedBytes = size_t{4} << 20U;
 
-/// The text without its last line ends, other line ends replaced by "; ", cut to what a message can hold.
+/// The text without its last line ends, other line ends replaced by "; ", cut to what a message can hold, and fit for a
+/// terminal: what another machine's programs write reaches people through this. Thread-safe.
 std::string one_line(const std::string& text);
 
 }  // namespace ringbolt::tools
