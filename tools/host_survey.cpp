@@ -196,10 +196,8 @@ void add_address(const ifaddrs& one, std::vector<cluster::IpAddress>& addresses)
 }  // namespace
 
 bool names_a_file(const std::string& text) {
-  const std::string_view ending = ".json";
   return text.find("://") == std::string::npos &&
-         (text.find('/') != std::string::npos ||
-          (text.size() > ending.size() && text.compare(text.size() - ending.size(), ending.size(), ending) == 0));
+         (text.find('/') != std::string::npos || (text.ends_with(".json") && text != ".json"));
 }
 
 std::vector<std::string> split_hosts(const std::string& text) {

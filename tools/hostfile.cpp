@@ -147,8 +147,6 @@ std::string text_for(const cluster::Cluster& model, const HostfileOptions& optio
 
 using Json = nlohmann::ordered_json;
 
-using bootstrap::JacclDevices;
-
 struct JudgedRank {
   std::string ssh;  ///< empty: the format has none
   std::vector<std::string> ips;

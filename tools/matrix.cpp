@@ -1,4 +1,3 @@
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +27,7 @@
 #include "relayed/measure.h"
 #include "stop.h"
 #include "table.h"
+#include "text_wrap.h"
 #include "thresholds.h"
 
 namespace ringbolt::tools {
@@ -156,12 +156,6 @@ void print_table(const LiveCluster& live, const std::vector<Direction>& directio
                text(one.latency_most_us), text(one.bandwidth_gbps)});
   }
   table.print();
-}
-
-size_t terminal_columns() {
-  winsize size{};
-  constexpr size_t kUsual = 100;
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
 /// What the figures are of.
