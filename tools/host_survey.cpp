@@ -50,11 +50,15 @@ std::vector<FoundHost> look_at(const std::vector<std::string>& hosts, const std:
   for (size_t i = 0; i < hosts.size(); ++i) {
     std::string problem = remote_problem(hosts[i], prefix, results[i]);
     if (problem.empty()) {
-      HostLook look = parse_look(hosts[i], results[i].output);
-      if (look.version != kVersion) {
-        problem = fmt::format("{} has Ringbolt {}, here is {}: install the same", hosts[i], look.version, kVersion);
+      try {
+        found.push_back({hosts[i], parse_look(hosts[i], results[i].output)});
+        if (const std::string& version = found.back().look.version; version != kVersion) {
+          problem =
+              fmt::format("{} has Ringbolt {}, here is {}: install the same", hosts[i], one_line(version), kVersion);
+        }
+      } catch (const UsageError& error) {
+        problem = error.what();  // the others are told of with it
       }
-      found.push_back({hosts[i], std::move(look)});
     }
     if (!problem.empty()) {
       problems.push_back(std::move(problem));
