@@ -40,7 +40,7 @@ class FabricEnd {
 class SocketEnd {
  public:
   virtual ~SocketEnd() = default;
-  /// EAGAIN: nothing yet; 0: the peer has shut its direction down.
+  /// EAGAIN: nothing yet; 0: the peer has shut its direction down; another error: the connection is gone.
   virtual base::Result<size_t> read(std::span<std::byte> into) = 0;
   /// How much of both pieces was taken; EAGAIN: none of it.
   virtual base::Result<size_t> write(const Pieces& pieces) = 0;
