@@ -24,11 +24,12 @@ struct HeatMap {
   std::string title;
   std::string unit;
   std::vector<std::string> nodes;
-  std::vector<Entry> entries;  ///< by row (from) and column (to)
+  std::vector<Entry> entries;  ///< by row (from) and column (to): [nodes * nodes]
 
   const Entry& at(size_t from, size_t to) const { return entries[from * nodes.size() + to]; }
 };
 
+/// Of a model's directions: each end must be a node of it. Pure. Thread-safe. Microseconds, and Gbit/s.
 HeatMap latency_map(const cluster::Cluster& model, const std::vector<Direction>& directions);
 HeatMap bandwidth_map(const cluster::Cluster& model, const std::vector<Direction>& directions);
 
