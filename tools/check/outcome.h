@@ -80,7 +80,7 @@ bool is_right(const Outcome& outcome);
 /// The checksum of everything that came out, in one number; all repetitions must have it.
 uint32_t checksum_of(const Outcome& outcome);
 
-/// Of one report at least: a table for people, with a line for each problem. JSON: docs/check.md has its fields.
+/// Of one report at least: a table for people, with a line for each problem; the same as JSON, with rank 0's checksums.
 std::string outcome_text(const Outcome& outcome);
 std::string outcome_json(const Outcome& outcome);
 
