@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/unique_fd.h"
 #include "failure.h"
 #include "namespaces.h"
@@ -350,7 +351,7 @@ std::string one_line(const std::string& text) {
       line += c;
     }
   }
-  return line;
+  return base::printable(std::move(line));  // programs of other machines write it
 }
 
 }  // namespace ringbolt::tools

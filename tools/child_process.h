@@ -44,11 +44,12 @@ class ChildProcess {
 
   /// Looks, without waiting, whether the leader has ended; then kills what is left of its group.
   bool has_ended();
-  /// As a shell says it: 0 to 255, or 128 + signal. Of a leader that has ended.
+  /// As a shell says it: 0 to 255, or 128 + signal. Of a leader that has ended: 0 before has_ended() said so.
   int exit_code() const { return exit_code_; }
   /// "exited with 3", "was killed by signal 9 (Killed)".
   std::string end_text() const;
-  /// A remote program is told by a line of its input, and hung up by SIGKILL.
+  /// A remote program is told by a line of its input, and hung up by SIGKILL. SIGPIPE must be ignored then. Never
+  /// blocks: the line fits into the pipe as long as there are few signals.
   void signal_group(int signal) const;
 
  private:
@@ -103,7 +104,8 @@ Captured run_captured(Launch launch, const std::string& input, double timeout_s,
 
 inline constexpr size_t kMostCapturedBytes = size_t{4} << 20U;
 
-/// The text without its last line ends, other line ends replaced by "; ", cut to what a message can hold.
+/// The text without its last line ends, other line ends replaced by "; ", cut to what a message can hold, and fit for a
+/// terminal: what another machine's programs write reaches people through this. Thread-safe.
 std::string one_line(const std::string& text);
 
 }  // namespace ringbolt::tools

@@ -238,10 +238,9 @@ void cut_every_cable(const cluster::RuntimeDir& dir, const std::string& name) {
 
 size_t remove_leftovers(const cluster::RuntimeDir& dir) {
   std::vector<std::string> leftovers;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dir.clusters())) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind(kNewPrefix, 0) == 0 || name.rfind(kGonePrefix, 0) == 0) {
-      leftovers.push_back(entry.path().string());
+  for (const std::string& name : cluster::names_in(dir.clusters())) {
+    if (name.starts_with(kNewPrefix) || name.starts_with(kGonePrefix)) {
+      leftovers.push_back(dir.clusters() + "/" + name);
     }
   }
   // A folder without its namespaces, or namespaces without their folder: one interrupted command may leave both.

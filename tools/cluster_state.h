@@ -52,6 +52,7 @@ struct Condition {
   std::string text(const std::string& name) const;
 };
 
+/// Throws nothing but for want of memory: what can't be looked at is its answer.
 Condition condition_of(const cluster::RuntimeDir& dir, const std::string& name);
 
 /// Serialises `up` and `down` of one user. Waits a bounded time for the other; then throws UsageError.
@@ -80,7 +81,7 @@ std::vector<Program> cluster_programs(const cluster::RuntimeDir& dir, const std:
 /// Tells all programs of the cluster that its control page has changed; returns how many were told.
 size_t poke_cluster(const cluster::RuntimeDir& dir, const std::string& name);
 
-/// Which cables are up just now. Shape: [cables].
+/// Which cables are up just now, as `ringbolt cut` has left them; faults don't count. Shape: [cables].
 std::vector<bool> cables_up(const LiveCluster& live);
 
 /// Where the synthetic /sys and /dev of a node's programs are, once one was started.

@@ -1,6 +1,7 @@
 // Formats: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, and the list of link types at tcpdump.org.
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -73,9 +74,10 @@ uint32_t first_word(std::span<const std::byte> file) { return file.size() < 4 ? 
   throw UsageError(fmt::format("{}: {}; write it anew with tcpdump -w or Wireshark", path, why));
 }
 
+/// To the nearest: a double is off by a ten-millionth of a nanosecond, which cut off would be a whole one.
 uint64_t in_ns(uint64_t ticks, uint64_t ticks_per_s) {
-  return ticks / ticks_per_s * kNsPerS +
-         static_cast<uint64_t>(static_cast<double>(ticks % ticks_per_s) / static_cast<double>(ticks_per_s) * 1e9);
+  const double part = static_cast<double>(ticks % ticks_per_s) / static_cast<double>(ticks_per_s);
+  return ticks / ticks_per_s * kNsPerS + static_cast<uint64_t>(std::llround(part * 1e9));
 }
 
 /// What is behind the link's header, if that is IP.
@@ -158,7 +160,7 @@ Link read_interface(const Fields& block) {
       const auto value = std::to_integer<unsigned>(block.bytes()[at + 4]);
       const unsigned exponent = value & 0x7fU;
       link.ticks_per_s = 1;
-      for (unsigned i = 0; i < exponent && link.ticks_per_s < kNsPerS; ++i) {
+      for (unsigned i = 0; i < exponent && link.ticks_per_s <= UINT64_MAX / 10; ++i) {
         link.ticks_per_s *= (value & 0x80U) != 0 ? 2 : 10;
       }
     }

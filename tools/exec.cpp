@@ -36,7 +36,9 @@ int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 
 int watch(pid_t child) {
   const base::UniqueFd ended = base::open_process(child);
   if (!ended.is_open()) {
-    throw base::Error(errno, "pidfd_open", "the program");
+    const int error = errno;
+    ::kill(-child, SIGKILL);  // nobody would end it when the ssh that brought us is gone
+    throw base::Error(error, "pidfd_open", "the program");
   }
   std::array<pollfd, 2> polled{pollfd{ended.get(), POLLIN, 0}, pollfd{STDOUT_FILENO, 0, 0}};
   while (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) {

@@ -13,7 +13,7 @@ inline constexpr int kWrongUsage = 2;
 inline constexpr int kTimedOut = 124;
 
 /// Wrong usage or bad input: printed after the command's name, then exit kWrongUsage. what() names the thing and the
-/// remedy. Thrown only before anything was changed.
+/// remedy. Thrown before anything was changed; where several machines are changed, what() says which could not be.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -34,7 +34,7 @@ void set_heat(HeatMap& map, bool is_less_better) {
   double least = INFINITY;
   double most = 0;
   for (const HeatMap::Entry& entry : map.entries) {
-    if (entry.cell == Cell::kFigure) {
+    if (entry.cell == Cell::kFigure && entry.figure > 0) {  // of 0 there is no logarithm
       least = std::min(least, entry.figure);
       most = std::max(most, entry.figure);
     }
@@ -45,6 +45,8 @@ void set_heat(HeatMap& map, bool is_less_better) {
     if (entry.cell == Cell::kFigure && entry.figure > 0) {
       const double above = std::log(entry.figure / least) / span;
       entry.heat = std::clamp(is_less_better ? above : std::log(most / entry.figure) / span, 0.0, 1.0);
+    } else if (entry.cell == Cell::kFigure) {
+      entry.heat = is_less_better ? 0 : 1;
     }
   }
 }
@@ -312,9 +314,8 @@ std::string html_report(const ReportHead& head, const cluster::Cluster& model,
   const HeatMap bandwidth = bandwidth_map(model, directions);
   std::string page = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Ringbolt matrix of {0}</title>"
-      "<style>{1}</style></head><body>\n<h1>Matrix of {0}</h1>\n<p class=\"note\">{2}<br>{3}<br>An emulated cluster: "
-      "these are figures of this machine's memory, not of cables.</p>\n",
-      html_escaped(head.cluster), kStyle, html_escaped(head.conditions), html_escaped(head.machine));
+      "<style>{1}</style></head><body>\n<h1>Matrix of {0}</h1>\n<p class=\"note\">{2}<br>{3}</p>\n",
+      html_escaped(head.cluster), kStyle, html_escaped(head.conditions), html_escaped(head.caveat));
   page += graph_svg(model, directions);
   for (const HeatMap* map : {&latency, &bandwidth}) {
     page += fmt::format(

@@ -24,11 +24,12 @@ struct HeatMap {
   std::string title;
   std::string unit;
   std::vector<std::string> nodes;
-  std::vector<Entry> entries;  ///< by row (from) and column (to)
+  std::vector<Entry> entries;  ///< by row (from) and column (to): [nodes * nodes]
 
   const Entry& at(size_t from, size_t to) const { return entries[from * nodes.size() + to]; }
 };
 
+/// Of a model's directions: each end must be a node of it. Pure. Thread-safe. Microseconds, and Gbit/s.
 HeatMap latency_map(const cluster::Cluster& model, const std::vector<Direction>& directions);
 HeatMap bandwidth_map(const cluster::Cluster& model, const std::vector<Direction>& directions);
 
@@ -48,7 +49,7 @@ size_t terminal_width(const HeatMap& map);
 struct ReportHead {
   std::string cluster;
   std::string conditions;  ///< sizes and counts
-  std::string machine;
+  std::string caveat;      ///< what the figures are of: memory, a kernel, cables; and of which machine
 };
 
 /// A page with a picture of the cables, both maps as inline SVG and a table. Needs no other file. Thread-safe.

@@ -46,6 +46,17 @@ TEST(HeatMap, noise_gets_no_colour) {
   EXPECT_LT(map.at(1, 0).heat, 0.2);
 }
 
+TEST(HeatMap, nothing_at_all_is_the_worst_bandwidth_and_leaves_the_others_theirs) {
+  const cluster::Cluster model = *cluster::parse_topology("line:3");
+  const HeatMap map = bandwidth_map(
+      model, {direction(model, 0, true, State::kMeasured, 1, 0), direction(model, 0, false, State::kMeasured, 1, 80),
+              direction(model, 1, true, State::kMeasured, 1, 8)});
+  EXPECT_EQ(map.at(0, 1).heat, 1);
+  EXPECT_EQ(map.at(1, 0).heat, 0);
+  EXPECT_EQ(map.at(1, 2).heat, 1);
+  EXPECT_NE(terminal_text(map, true).find("0.00"), std::string::npos);
+}
+
 TEST(HeatMap, the_better_of_parallel_cables_counts_and_trouble_shows_before_cuts) {
   const cluster::Cluster model = *cluster::parse_topology("ring:2");
   std::vector<Direction> directions = {direction(model, 0, true, State::kMeasured, 3, 10),
@@ -91,6 +102,13 @@ TEST(HeatMap, three_figures_matter) {
   EXPECT_EQ(figure_text(9.994), "9.99");
   EXPECT_EQ(figure_text(12.34), "12.3");
   EXPECT_EQ(figure_text(1234.5), "1234");
+}
+
+TEST(HtmlReport, says_what_the_figures_are_of) {
+  const cluster::Cluster model = *cluster::parse_topology("line:2");
+  const std::string page = html_report({"c", "8 bytes", "Between machines <here>."}, model, {});
+  EXPECT_NE(page.find("8 bytes<br>Between machines &lt;here&gt;.</p>"), std::string::npos) << page;
+  EXPECT_EQ(page.find("mulated"), std::string::npos) << "not every cluster is";
 }
 
 TEST(HtmlReport, escapes_what_means_something) {

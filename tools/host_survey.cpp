@@ -50,11 +50,15 @@ std::vector<FoundHost> look_at(const std::vector<std::string>& hosts, const std:
   for (size_t i = 0; i < hosts.size(); ++i) {
     std::string problem = remote_problem(hosts[i], prefix, results[i]);
     if (problem.empty()) {
-      HostLook look = parse_look(hosts[i], results[i].output);
-      if (look.version != kVersion) {
-        problem = fmt::format("{} has Ringbolt {}, here is {}: install the same", hosts[i], look.version, kVersion);
+      try {
+        found.push_back({hosts[i], parse_look(hosts[i], results[i].output)});
+        if (const std::string& version = found.back().look.version; version != kVersion) {
+          problem =
+              fmt::format("{} has Ringbolt {}, here is {}: install the same", hosts[i], one_line(version), kVersion);
+        }
+      } catch (const UsageError& error) {
+        problem = error.what();  // the others are told of with it
       }
-      found.push_back({hosts[i], std::move(look)});
     }
     if (!problem.empty()) {
       problems.push_back(std::move(problem));
@@ -196,10 +200,8 @@ void add_address(const ifaddrs& one, std::vector<cluster::IpAddress>& addresses)
 }  // namespace
 
 bool names_a_file(const std::string& text) {
-  const std::string_view ending = ".json";
   return text.find("://") == std::string::npos &&
-         (text.find('/') != std::string::npos ||
-          (text.size() > ending.size() && text.compare(text.size() - ending.size(), ending.size(), ending) == 0));
+         (text.find('/') != std::string::npos || (text.ends_with(".json") && text != ".json"));
 }
 
 std::vector<std::string> split_hosts(const std::string& text) {

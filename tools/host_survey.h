@@ -17,7 +17,7 @@ struct HostSurvey {
   std::vector<cluster::StreamSetup> setups;
 };
 
-/// Whether --hosts is the path of a file and not a list.
+/// Whether --hosts is the path of a file and not a list: by its form alone, nothing is looked up. Thread-safe.
 bool names_a_file(const std::string& hosts);
 /// "a,b,c". Throws UsageError for what is no list of hosts, each once.
 std::vector<std::string> split_hosts(const std::string& text);

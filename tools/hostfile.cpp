@@ -147,8 +147,6 @@ std::string text_for(const cluster::Cluster& model, const HostfileOptions& optio
 
 using Json = nlohmann::ordered_json;
 
-using bootstrap::JacclDevices;
-
 struct JudgedRank {
   std::string ssh;  ///< empty: the format has none
   std::vector<std::string> ips;
@@ -363,6 +361,31 @@ void print_json(const Judged& file) {
   fmt::print("{}\n", root.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
+/// `ringbolt hostfile --check`: reads a file of any of the four formats that it writes, or of the one that is given,
+/// prints who is in it, which pairs have devices and what is probably wrong, for the given backend or else the file's.
+/// kFoundProblem if something is. Throws base::Error if the file can't be read.
+int check_hostfile(const HostfileOptions& options) {
+  const std::string& path = options.checked_path;
+  const std::string text = bootstrap::read_file(path, false);
+  const MlxFormat format = options.format.empty() ? format_of(text) : parse_format(options.format);
+  const auto file = judged(text, format, options.backend);
+  if (!file) {
+    base::say(fmt::format("ringbolt hostfile: {}: {}{}\n", path, file.error().text(),
+                          options.format.empty() ? "" : fmt::format(" (read as --format {})", options.format)));
+    return kFoundProblem;
+  }
+  if (options.is_json) {
+    print_json(*file);
+  } else {
+    print_table(*file);
+  }
+  std::fflush(stdout);
+  for (const std::string& line : file->warnings) {
+    base::say(fmt::format("ringbolt hostfile: {}: {}\n", path, line));
+  }
+  return file->warnings.empty() ? kOk : kFoundProblem;
+}
+
 }  // namespace
 
 int hostfile(const HostfileOptions& given) {
@@ -388,28 +411,6 @@ int hostfile(const HostfileOptions& given) {
 std::vector<std::string> hostfile_warnings(const std::string& text) {
   const auto file = judged(text, format_of(text), "");
   return file ? file->warnings : std::vector<std::string>{file.error().text()};
-}
-
-int check_hostfile(const HostfileOptions& options) {
-  const std::string& path = options.checked_path;
-  const std::string text = bootstrap::read_file(path, false);
-  const MlxFormat format = options.format.empty() ? format_of(text) : parse_format(options.format);
-  const auto file = judged(text, format, options.backend);
-  if (!file) {
-    base::say(fmt::format("ringbolt hostfile: {}: {}{}\n", path, file.error().text(),
-                          options.format.empty() ? "" : fmt::format(" (read as --format {})", options.format)));
-    return kFoundProblem;
-  }
-  if (options.is_json) {
-    print_json(*file);
-  } else {
-    print_table(*file);
-  }
-  std::fflush(stdout);
-  for (const std::string& line : file->warnings) {
-    base::say(fmt::format("ringbolt hostfile: {}: {}\n", path, line));
-  }
-  return file->warnings.empty() ? kOk : kFoundProblem;
 }
 
 }  // namespace ringbolt::tools

@@ -11,7 +11,8 @@
 /// What the machine that commands does to a cluster of hosts. All of them are asked at the same time.
 namespace ringbolt::tools {
 
-/// Makes the state of every node on its host. Throws UsageError after removing what was made.
+/// Makes the state of every node on its host. Throws UsageError after removing what was made. Blocks for kSshPatienceS
+/// at most, and as long again where something is to be removed.
 void make_host_nodes(const cluster::Cluster& model);
 
 /// Removes the state of every node from its host. Throws UsageError naming those where that failed, unless `is_forced`:

@@ -19,7 +19,8 @@ struct nlohmann::adl_serializer<std::optional<T>> {
 
 namespace ringbolt::tools {
 
-/// What one process of ours tells another: a struct that nlohmann's macros describe, as one line of JSON. Thread-safe.
+/// What one process of ours tells another: a struct that nlohmann's macros describe, as one line of JSON, without its
+/// end. Bytes that are no UTF-8 are replaced. Thread-safe.
 template <class T>
 std::string to_line(const T& value) {
   return nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

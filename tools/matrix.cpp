@@ -1,4 +1,3 @@
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +27,7 @@
 #include "relayed/measure.h"
 #include "stop.h"
 #include "table.h"
+#include "text_wrap.h"
 #include "thresholds.h"
 
 namespace ringbolt::tools {
@@ -158,12 +158,6 @@ void print_table(const LiveCluster& live, const std::vector<Direction>& directio
   table.print();
 }
 
-size_t terminal_columns() {
-  winsize size{};
-  constexpr size_t kUsual = 100;
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
-}
-
 /// What the figures are of.
 std::string caveat(cluster::Kind kind) {
   switch (kind) {
@@ -242,8 +236,8 @@ int matrix(const MatrixOptions& options) {
   PageFile page(options.html_path);
   catch_stop();
   const std::vector<Direction> directions = measure_all(live, options);
-  page.write(
-      html_report({live.model.name, conditions_text(options, directions), machine_text()}, live.model, directions));
+  page.write(html_report({live.model.name, conditions_text(options, directions), caveat(live.model.kind)}, live.model,
+                         directions));
   if (options.is_json) {
     fmt::print("{}", json_text(live, options, directions));
   } else if (!prints_page) {

@@ -18,7 +18,7 @@ std::string namespace_path(const std::string& cluster, uint32_t node);
 /// The names of the namespaces of cluster `cluster` that are there, whole or not, of whichever `up` made them.
 std::vector<std::string> namespaces_of(const std::string& cluster);
 
-/// Why the namespaces of a cluster are not all there, or "".
+/// Why the namespaces of a cluster are not all there, or "". Throws base::Error where nobody can tell.
 std::string missing_namespace(const cluster::Cluster& model);
 
 /// Makes a namespace for each node, a pair of interfaces for each cable, with addresses, MTU and rate, and the
@@ -30,7 +30,8 @@ void make_namespaces(const cluster::Cluster& model);
 /// without interfaces. Throws UsageError if some are still there afterwards.
 void remove_namespaces(const std::string& cluster);
 
-/// The processes in the namespaces of a cluster, by pid.
+/// The processes in the namespaces of a cluster, by pid; also those that entered one by setns(2), as `ringbolt exec`
+/// does. Throws base::Error where /proc does not tell.
 std::vector<Program> namespace_programs(const std::string& cluster);
 
 /// Pulls a cable (both interfaces go down) or plugs it in (they come up and get their addresses again). Throws

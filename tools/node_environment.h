@@ -37,7 +37,7 @@ NodeEnvironment node_environment(const LiveCluster& live, uint32_t node);
 /// The environment of the default device, outside any cluster. Makes its synthetic /sys if it is missing.
 NodeEnvironment local_environment(const cluster::RuntimeDir& dir);
 
-/// This process's environment with the changes made, as "NAME=value".
+/// This process's environment with the changes made, as "NAME=value". Not while another thread changes it.
 std::vector<std::string> merged_environment(const NodeEnvironment& changes);
 
 /// `text` as one word of a POSIX shell.

@@ -269,6 +269,8 @@ class Limits(BridgeCase):
                   "--listen", "rdma:192.0.2.1:0", "--connect", "unix:/x"], "192.0.2.1"),
                 (["--listen", "tcp:127.0.0.1:0", "--connect", "rdma:127.0.0.1:1", "--allow", "all"], '"all"'),
                 (["--listen", "tcp:127.0.0.1:0", "--connect", "rdma:127.0.0.1:1", "--stats", "x"], "--stats"),
+                (["--listen", "tcp:127.0.0.1:0", "--connect", "rdma:127.0.0.1:1", "--stats", "/" + 108 * "x"],
+                 "has 107 bytes at most"),
                 (["--listen", "sctp:127.0.0.1:0", "--connect", "rdma:127.0.0.1:1"], "tcp:HOST:PORT")):
             with self.subTest(words=words):
                 self.assertIn(says, self.call("bridge", *words, expect=2).stderr)

@@ -37,12 +37,12 @@ def block(kind, body, order="<"):
     return struct.pack(order + "II", kind, len(body) + 12) + body + struct.pack(order + "I", len(body) + 12)
 
 
-def pcapng(frames, order="<"):
+def pcapng(frames, order="<", resolution=9, per_us=1000):
     out = block(0x0a0d0d0a, struct.pack(order + "IHHq", 0x1a2b3c4d, 1, 0, -1), order)
-    options = struct.pack(order + "HHB3xHH", 9, 1, 9, 0, 0)  # resolution: nanoseconds
+    options = struct.pack(order + "HHB3xHH", 9, 1, resolution, 0, 0)  # 9: ticks of 10^-9 s; 0x80 | n: of 2^-n s
     out += block(1, struct.pack(order + "HHI", ETHERNET, 0, 65535) + options, order)
     for us, frame in frames:
-        ticks = us * 1000
+        ticks = us * per_us
         head = struct.pack(order + "IIIII", 0, ticks >> 32, ticks & 0xffffffff, len(frame), len(frame))
         out += block(6, head + frame, order)
     return out
@@ -79,7 +79,8 @@ class Decode(CommandCase):
         for what, content in {"big-endian": classic(frames, order=">"), "raw IP": classic(raw, link=RAW_IP),
                               "VLAN": classic(tagged),
                               "nanoseconds": classic(frames, magic=0xa1b23c4d, per_us=1000), "pcapng": pcapng(frames),
-                              "pcapng, big-endian": pcapng(frames, ">")}.items():
+                              "pcapng, big-endian": pcapng(frames, ">"),
+                              "picoseconds": pcapng(frames, resolution=12, per_us=10 ** 6)}.items():
             self.assertEqual(self.decode(content).stdout, first, what)
 
     def test_packets_sent_as_one_by_the_kernel_are_told_apart(self):

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include "base/error.h"
 #include "base/process_descriptor.h"
 #include "bootstrap/environment.h"
+#include "child_process.h"
 #include "cluster/limits.h"
 #include "cluster/read_file.h"
 #include "failure.h"
@@ -38,7 +40,6 @@ constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kMeetingNs = 65'000 * kMillisecond;  // longer than the agents wait for each other
 // For all together; then as long for each that is killed.
 constexpr int kPoliteMs = 3'000;
-constexpr size_t kLogBytes = size_t{1} << 20U;
 
 struct Starting {
   uint32_t node = 0;
@@ -47,18 +48,10 @@ struct Starting {
   pid_t pid = 0;
   std::string said = {};     ///< by it: kHere once it has entered the roster, kReady once it serves
   bool is_anothers = false;  ///< somebody else was faster: that node has an agent
+  off_t log_bytes = 0;       ///< of its log before it began: what earlier agents of the node have written
 
   bool has_said(std::string_view word) const { return said.find(word) != std::string::npos; }
 };
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> array;
-  for (std::string& text : texts) {
-    array.push_back(text.data());
-  }
-  array.push_back(nullptr);
-  return array;
-}
 
 /// A profile that the user tries belongs to programs; the agent's cables are what the cluster says. And where a
 /// launcher has its ranks meet is none of the agents' business (their ranks are set in plan_of()).
@@ -115,9 +108,11 @@ Starting start(const LiveCluster& live, uint32_t node) {
                                    std::to_string(node),
                                    "--ready-fd",
                                    std::to_string(ready.get())};
-  const std::vector<char*> arguments = pointers(command);
-  const std::vector<char*> variables = pointers(environment);
+  const std::vector<char*> arguments = pointers_to(command);
+  const std::vector<char*> variables = pointers_to(environment);
   const std::string log = Roster(live.dir, live.model.name).log_file(node);
+  struct stat before {};
+  starting.log_bytes = ::stat(log.c_str(), &before) == 0 ? before.st_size : 0;
   // Twice: the agent is nobody's child, and leaves no zombie.
   const pid_t child = ::fork();
   if (child < 0) {
@@ -204,16 +199,23 @@ void end_all(const std::vector<base::UniqueFd>& processes) {
   }
 }
 
-std::string last_words(const LiveCluster& live, uint32_t node) {
-  try {
-    std::string text = cluster::read_file(Roster(live.dir, live.model.name).log_file(node), kLogBytes);
-    while (!text.empty() && text.back() == '\n') {
-      text.pop_back();
-    }
-    return text.substr(text.rfind('\n') + 1);
-  } catch (const base::Error&) {
-    return "it has written nothing";
+/// The last line that it has written itself; or that there is none, and where it would be.
+std::string last_words(const LiveCluster& live, const Starting& one) {
+  constexpr off_t kMostBytes = 4096;  // of the end of the log, which grows for as long as the cluster stands
+  const std::string path = Roster(live.dir, live.model.name).log_file(one.node);
+  const base::UniqueFd log(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat now {};
+  std::string text(kMostBytes, '\0');
+  ssize_t length = -1;
+  if (log.is_open() && ::fstat(log.get(), &now) == 0) {
+    length = ::pread(log.get(), text.data(), text.size(), std::max(one.log_bytes, now.st_size - kMostBytes));
   }
+  if (length < 0) {
+    return fmt::format("{}: {}", path, base::reason_of(errno));
+  }
+  text.resize(static_cast<size_t>(length));
+  text.resize(text.find_last_not_of('\n') + 1);  // npos + 1 is 0
+  return text.empty() ? fmt::format("it has written nothing to {}", path) : text.substr(text.rfind('\n') + 1);
 }
 
 }  // namespace
@@ -249,7 +251,7 @@ size_t start_agents(const LiveCluster& live, const HeldSignals& signals) {
   missing = missing != nullptr ? missing : first_silent(kReady, roster, all, signals.descriptor());
   if (missing != nullptr) {
     const uint32_t node = missing->node;
-    const std::string words = last_words(live, node);
+    const std::string words = last_words(live, *missing);
     end_started();
     throw UsageError(
         fmt::format("the agent of node {} ({}) did not get ready: {}", live.model.nodes[node].name, node, words));

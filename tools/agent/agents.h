@@ -33,7 +33,8 @@ struct AgentSeen {
   pid_t pid = 0;
   std::optional<uint32_t> meeting = {};  ///< its number; nothing while it waits for others
 };
-/// By node; empty for a cluster without an overlay.
+/// By node; empty for a cluster without an overlay. Reads a file of each node. Throws base::Error where nobody can
+/// tell.
 std::vector<AgentSeen> look_at_agents(const LiveCluster& live);
 
 /// Lines for people: which nodes no cable that is up joins with the others. Empty: there are none.
@@ -47,7 +48,7 @@ std::string secret_file(const LiveCluster& live);
 /// Blocks for some seconds for one that does not end politely.
 size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name);
 
-/// Takes the agents of a cluster out of `programs`.
+/// Takes the agents of a cluster out of `programs`. Throws base::Error where nobody can tell which run.
 std::vector<Program> without_agents(const cluster::RuntimeDir& dir, const std::string& name,
                                     std::vector<Program> programs);
 

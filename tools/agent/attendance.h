@@ -29,6 +29,7 @@ struct MeetingsText {
 };
 std::string emit(const MeetingsText& text);
 /// Nothing for a text that emit() would not write.
+/// Numbers of nodes are not compared with the cluster's: the file is of the agents' own user.
 std::optional<MeetingsText> parse_meetings(const std::string& text);
 
 /// Who meets, as a cluster's agents agree upon it in a file: docs/formats/overlay.md. Thread-safe.
@@ -57,10 +58,12 @@ std::vector<uint32_t> joined_with(const fabric::Graph& cabling, const std::vecto
 /// Thread-safe.
 bool can_be_group(const fabric::Graph& cabling, const std::vector<uint32_t>& nodes);
 
-/// The cables of a cluster that are neither cut nor pulled out by a fault.
+/// The cables of a cluster that are neither cut nor pulled out by a fault. As the control page was when it was last
+/// refreshed, which this does not do; the file of faults is read each time. Loopback plugs are left out.
 fabric::Graph usable_cabling(const LiveCluster& live);
 
-/// Of each node that is none of `nodes`, ascending: its number, its name, and why it is away.
+/// Of each node that is none of `nodes`, ascending: its number, its name, and why it is away. Refreshes the control
+/// page. Throws base::Error, as Roster::look() does.
 std::vector<std::string> words_of_absent(const LiveCluster& live, const Roster& roster,
                                          const std::vector<uint32_t>& nodes);
 

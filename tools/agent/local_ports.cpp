@@ -24,8 +24,9 @@ using link::PortPrefix;
 
 constexpr int kBacklog = 64;
 constexpr int kEventsAtOnce = 64;
-constexpr uint64_t kGreetingNs = 5'000'000'000;  // for a program to say whose queue pairs are its own
-constexpr size_t kDestQpAt = 5;                  // in a packet's BTH, 24 bits, big-endian
+constexpr uint64_t kGreetingNs = 5'000'000'000;   // for a program to say whose queue pairs are its own
+constexpr uint64_t kAcceptPauseNs = 100'000'000;  // where no descriptor is left: one may come back
+constexpr size_t kDestQpAt = 5;                   // in a packet's BTH, 24 bits, big-endian
 constexpr size_t kBthBytes = 12;
 constexpr uint32_t kManagementQp = 1;
 
@@ -65,10 +66,7 @@ LocalPorts::LocalPorts(std::string path, uint32_t node, uint32_t n_nodes)
       n_nodes_(n_nodes),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       listener_(listen_at(path_)) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = listener_.get();
-  if (!epoll_.is_open() || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) {
+  if (!epoll_.is_open() || !watch_listener(EPOLL_CTL_ADD, EPOLLIN)) {
     throw base::Error(errno, "epoll_ctl", path_, "look at the limits of this process (ulimit -n)");
   }
 }
@@ -82,35 +80,57 @@ std::vector<std::byte> LocalPorts::greeting() const {
   return greeting;
 }
 
+bool LocalPorts::watch_listener(int operation, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = listener_.get();
+  return ::epoll_ctl(epoll_.get(), operation, listener_.get(), &event) == 0;
+}
+
 void LocalPorts::accept(uint64_t now_ns) {
   for (;;) {
     const base::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.is_open()) {
+      // EMFILE and its like: the listener stays readable, and would keep the agent awake until a descriptor comes back.
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED && watch_listener(EPOLL_CTL_MOD, 0)) {
+        paused_until_ns_ = now_ns + kAcceptPauseNs;
+      }
       return;
     }
-    std::random_device random;
-    link::StreamLink::Options options;
-    options.incarnation = (uint64_t{random()} << 32U | random()) | 1U;
-    options.seed = uint64_t{random()} << 32U | random();
-    options.window_packets = link::kPortWindowPackets;
-    options.window_frames = link::kPortWindowFrames;
-    options.greeting = greeting();
-    std::vector<std::unique_ptr<link::StreamSource>> sources;
-    sources.push_back(link::make_stream_source("fd:" + std::to_string(socket.get())));
-    Program program;
-    program.endpoint = std::make_unique<link::StreamEndpoint>(std::move(sources), std::move(options), now_ns);
-    program.since_ns = now_ns;
-    const int descriptor = program.endpoint->descriptor();
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.fd = descriptor;
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0) {
-      programs_.emplace(descriptor, std::move(program));
+    try {
+      add_program(socket.get(), now_ns);
+    } catch (const base::Error&) {
+      // No descriptor is left for its stream, which is said where one is taken: it is turned away, the others go on.
     }
   }
 }
 
+void LocalPorts::add_program(int socket, uint64_t now_ns) {
+  std::random_device random;
+  link::StreamLink::Options options;
+  options.incarnation = (uint64_t{random()} << 32U | random()) | 1U;
+  options.seed = uint64_t{random()} << 32U | random();
+  options.window_packets = link::kPortWindowPackets;
+  options.window_frames = link::kPortWindowFrames;
+  options.greeting = greeting();
+  std::vector<std::unique_ptr<link::StreamSource>> sources;
+  sources.push_back(link::make_stream_source("fd:" + std::to_string(socket)));
+  Program program;
+  program.endpoint = std::make_unique<link::StreamEndpoint>(std::move(sources), std::move(options), now_ns);
+  program.since_ns = now_ns;
+  const int descriptor = program.endpoint->descriptor();
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = descriptor;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0) {
+    programs_.emplace(descriptor, std::move(program));
+  }
+}
+
 void LocalPorts::serve(uint64_t now_ns) {
+  if (paused_until_ns_ != 0 && now_ns >= paused_until_ns_ && watch_listener(EPOLL_CTL_MOD, EPOLLIN)) {
+    paused_until_ns_ = 0;
+  }
   std::array<epoll_event, kEventsAtOnce> events{};
   const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, 0);
   for (int i = 0; i < count; ++i) {

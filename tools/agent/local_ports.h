@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "mesh/courier.h"
 #include "link/overlay.h"
 #include "link/stream_endpoint.h"
+#include "mesh/courier.h"
 
 namespace ringbolt::tools::agent {
 
@@ -76,6 +76,10 @@ class LocalPorts final : public mesh::Courier::Sink {
   };
 
   void accept(uint64_t now_ns);
+  /// Of a socket that was accepted, whose descriptor is duplicated. Throws base::Error.
+  void add_program(int socket, uint64_t now_ns);
+  /// False, with errno: epoll refuses.
+  bool watch_listener(int operation, uint32_t events);
   void serve(Program& program, uint64_t now_ns);
   void learn_claim(Program& program);
   void keep_early(std::span<const std::byte> packet);
@@ -95,6 +99,7 @@ class LocalPorts final : public mesh::Courier::Sink {
   std::vector<uint32_t> nodes_;  // [rank of the courier]
   base::UniqueFd epoll_;
   base::UniqueFd listener_;
+  uint64_t paused_until_ns_ = 0;     // nobody is accepted until then; 0: everybody
   std::map<int, Program> programs_;  // by the descriptor of the endpoint
   struct Early {
     uint64_t since_ns = 0;

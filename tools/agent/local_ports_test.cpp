@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -83,6 +84,16 @@ class Program {
   std::optional<link::StreamEndpoint> endpoint_;
 };
 
+/// One that says nothing.
+base::UniqueFd connected_to(const std::string& path) {
+  base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::ranges::copy(path, address.sun_path);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return socket;
+}
+
 TEST(LocalPorts, drops_packets_that_no_stream_carries) {
   const Folder folder;
   LocalPorts ports(folder.file("0.sock"), 0, 2);
@@ -123,16 +134,63 @@ TEST(LocalPorts, gives_up_a_connection_that_never_says_anything) {
   constexpr uint64_t kSecond = 1'000'000'000;
   const Folder folder;
   LocalPorts ports(folder.file("0.sock"), 0, 2);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::ranges::copy(folder.file("0.sock"), address.sun_path);
-  const base::UniqueFd silent(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(::connect(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const base::UniqueFd silent = connected_to(folder.file("0.sock"));
   for (const auto& [now_ns, n_programs] :
        {std::pair(kSecond, 1U), std::pair(5 * kSecond, 1U), std::pair(7 * kSecond, 0U)}) {
     ports.serve(now_ns);
     EXPECT_EQ(ports.n_programs(), n_programs) << now_ns;
   }
+}
+
+/// No descriptor can be opened while it lives.
+class NoneLeft {
+ public:
+  NoneLeft() {
+    (void)::getrlimit(RLIMIT_NOFILE, &before_);
+    const base::UniqueFd next(::dup(STDERR_FILENO));  // the lowest that is free
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(next.get());
+    (void)::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoneLeft() { (void)::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoneLeft(const NoneLeft&) = delete;
+  NoneLeft& operator=(const NoneLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+bool keeps_awake(const LocalPorts& ports) {
+  pollfd one{ports.descriptor(), POLLIN, 0};
+  return ::poll(&one, 1, 0) > 0;
+}
+
+TEST(LocalPorts, sleeps_while_no_descriptor_is_left_and_then_takes_who_waits) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  const Folder folder;
+  LocalPorts ports(folder.file("0.sock"), 0, 2);
+  const base::UniqueFd silent = connected_to(folder.file("0.sock"));
+  EXPECT_TRUE(keeps_awake(ports));
+  {
+    const NoneLeft none;
+    ports.serve(kSecond);
+  }
+  EXPECT_FALSE(keeps_awake(ports)) << "who can't be accepted must not make a busy loop";
+  EXPECT_EQ(ports.n_programs(), 0U);
+  ports.serve(2 * kSecond);
+  EXPECT_EQ(ports.n_programs(), 1U);
+}
+
+TEST(LocalPorts, one_descriptor_too_few_turns_away_a_program_and_nobody_else) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  const Folder folder;
+  LocalPorts ports(folder.file("0.sock"), 0, 2);
+  const base::UniqueFd silent = connected_to(folder.file("0.sock"));
+  base::UniqueFd spare(::dup(STDERR_FILENO));
+  const NoneLeft none;
+  spare.reset();  // enough for the connection, not for its stream
+  EXPECT_NO_THROW(ports.serve(kSecond));
+  EXPECT_EQ(ports.n_programs(), 0U);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <string_view>
@@ -75,8 +76,12 @@ Roster::Entry Roster::enter(uint32_t node) const {
   }
   struct flock whole = whole_file();
   if (::fcntl(lock.get(), F_OFD_SETLK, &whole) != 0) {
+    if (errno != EAGAIN && errno != EACCES) {
+      throw base::Error(errno, "lock", path);
+    }
+    const std::optional<pid_t> other = find(node);  // asked once: it may end between two looks
     throw UsageError(fmt::format("node {} of cluster \"{}\" has an agent already{}", node, cluster_,
-                                 find(node) ? fmt::format(" (pid {})", *find(node)) : ""));
+                                 other ? fmt::format(" (pid {})", *other) : ""));
   }
   const std::string text = line_of(::getpid(), std::nullopt);
   // What a longer one has left goes afterwards: only a file that was just made is ever found empty.
@@ -111,8 +116,13 @@ std::optional<Roster::Agent> Roster::look(uint32_t node) const {
   if (whole.l_type == F_UNLCK) {
     return std::nullopt;  // nobody holds it
   }
-  const std::string text = cluster::read_file(path, 32);
-  const char* const end = text.data() + text.size();
+  // By the descriptor at hand: somebody may take the cluster's folder away at this moment.
+  std::array<char, 32> text{};
+  const ssize_t length = ::pread(lock.get(), text.data(), text.size(), 0);
+  if (length < 0) {
+    throw base::Error(errno, "read", path);
+  }
+  const char* const end = text.data() + length;
   Agent agent;
   const auto pid = std::from_chars(text.data(), end, agent.pid);
   if (pid.ec != std::errc{} || agent.pid <= 0) {

@@ -28,12 +28,13 @@ class Roster {
     pid_t pid = 0;
     std::optional<uint32_t> meeting = {};  ///< its number; nothing while it waits for the others
   };
-  /// Of one that waits. Throws UsageError if the node has an agent.
+  /// Of one that waits. Throws UsageError if the node has an agent, base::Error if the file can't be had.
   Entry enter(uint32_t node) const;
   /// Says in which meeting this agent is. Throws base::Error.
   void set_meeting(const Entry& entry, std::optional<uint32_t> meeting) const;
   /// The node's agent; nothing if it has none. Throws base::Error where nobody can tell.
   std::optional<Agent> look(uint32_t node) const;
+  /// Its pid alone. What is true of it may have changed by the time that this returns.
   std::optional<pid_t> find(uint32_t node) const;
   /// From now on until the descriptor is closed, agents are being started: none calls the others to a meeting, which
   /// would go without those that have not entered yet. Throws base::Error.

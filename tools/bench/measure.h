@@ -28,13 +28,15 @@ struct Statistics {
   friend bool operator==(const Statistics&, const Statistics&) = default;
 };
 
-/// Of one time or more. A percentile is the least time that so many percent do not exceed.
+/// Of one time or more. A percentile is the least time that so many percent do not exceed. Pure. Thread-safe.
 Statistics statistics_of(std::vector<uint64_t> times_ns);
 
 /// Call by call the time of the slowest rank: only then is a collective done. All ranks have equally many.
+/// Shape: [ranks][calls] in, [calls] out; nanoseconds. One rank at least. Pure.
 std::vector<uint64_t> slowest_of(const std::vector<std::vector<uint64_t>>& times_ns);
 
-/// How far ranks are apart: the greatest of their medians less the least.
+/// How far ranks are apart: the greatest of their medians less the least. Shape: [ranks][calls], one of each at least;
+/// nanoseconds in, microseconds out. Pure.
 double skew_us(const std::vector<std::vector<uint64_t>>& times_ns);
 
 /// Figures of one kind of call.
@@ -70,6 +72,7 @@ struct Result {
   std::string failure;  ///< of the call that ended it; empty: none
 };
 
+/// No call has failed, and no element that was compared was wrong; also true where none was compared.
 bool is_right(const Result& result);
 
 // For people, in the columns of nccl-tests.

@@ -92,15 +92,14 @@ uint64_t bytes_of(const char* option, const std::string& text) {
   const std::string suffix(end, text.data() + text.size());
   const std::string_view known = "kKmMgG";
   const bool is_known = suffix.empty() || (suffix.size() == 1 && known.find(suffix[0]) != std::string_view::npos);
-  if (error != std::errc() || !is_known || value > kMostBytes) {
+  if ((error != std::errc() && error != std::errc::result_out_of_range) || !is_known) {
     throw UsageError(fmt::format("{} {}: give bytes, such as 8, 64K, 1M or 2G", option, text));
   }
-  const size_t place = suffix.empty() ? 0 : known.find(suffix[0]) / 2 + 1;
-  const uint64_t bytes = value << (10 * place);
-  if (bytes >> (10 * place) != value || bytes > kMostBytes) {
+  const size_t shift = suffix.empty() ? 0 : 10 * (known.find(suffix[0]) / 2 + 1);
+  if (error != std::errc() || value > kMostBytes >> shift) {
     throw UsageError(fmt::format("{} {}: 64 GiB is the most", option, text));
   }
-  return bytes;
+  return value << shift;
 }
 
 std::vector<uint64_t> sizes_of(uint64_t least, uint64_t most, uint64_t step, uint64_t factor) {

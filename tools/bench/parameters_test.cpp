@@ -1,5 +1,6 @@
 #include "bench/parameters.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "bench/measure.h"
@@ -23,6 +24,14 @@ TEST(Parameters, sizes) {
   EXPECT_EQ(bytes_of("-b", "64G"), uint64_t{1} << 36U);
   for (const char* bad : {"", "x", "-1", "1T", "1KB", "65G", "99999999999G"}) {
     EXPECT_THROW(bytes_of("-b", bad), UsageError) << bad;
+  }
+  for (const char* large : {"65G", "68719476737", "99999999999G", "99999999999999999999"}) {
+    try {
+      bytes_of("-b", large);
+      ADD_FAILURE() << "accepted: " << large;
+    } catch (const UsageError& error) {
+      EXPECT_EQ(std::string(error.what()), fmt::format("-b {}: 64 GiB is the most", large));
+    }
   }
   EXPECT_EQ(sizes_of(8, 128, 0, 4), (std::vector<uint64_t>{8, 32, 128}));
   EXPECT_EQ(sizes_of(8, 30, 10, 4), (std::vector<uint64_t>{8, 18, 28}));

@@ -108,6 +108,9 @@ int connect_by_tcp(int control, bool is_server) {
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
   socklen_t length = sizeof address;
   int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (made < 0) {
+    refuse_socket("socket");
+  }
   if (is_server) {
     const int listener = made;
     if (::bind(listener, generic, length) != 0 || ::listen(listener, 1) != 0 ||

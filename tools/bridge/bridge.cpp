@@ -105,7 +105,7 @@ PageThread::~PageThread() {
 
 int PageThread::listen(const std::string& where) {
   if (where.find('/') != std::string::npos) {
-    unix_socket_.emplace("--stats", Place{Place::Kind::unix_socket, {}, 0, where});
+    unix_socket_.emplace("--stats", parse_place("--stats", "unix:" + where));
     text_ = "unix:" + where;
     return unix_socket_->fd();
   }
@@ -138,12 +138,12 @@ constexpr uint64_t kBuryNs = 2'000'000;        // of one round: who waits for an
 constexpr uint64_t kEndingNs = 3'000'000'000;  // for what is under way when the time to drain is over
 
 /// Everything that listens for more than this machine or the fabric wants the word.
-/// Throws UsageError. Looks the name up, which may take as long as the resolver.
+/// Throws UsageError; base::Error for a name that nobody knows.
 void check_listen(const Place& place, bool listens_anywhere) {
   if (place.kind == Place::Kind::unix_socket || listens_anywhere) {
     return;
   }
-  const stream::Address address = stream::addresses_of(place.host, place.port).front();
+  const stream::Address address = addresses_of(place).front();
   const auto bytes = address.bytes();
   const bool is_any =
       std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; }) ||

@@ -62,9 +62,9 @@ Pair::Pair(const Place& listen, const Place& connect) : listen_(listen), connect
   if (listen.kind != Place::Kind::rdma) {
     socket_.emplace("--listen", listen);
     listen_ = socket_->place();
-    stream_target_ = stream::addresses_of(connect.host, connect.port);
+    stream_target_ = addresses_of(connect);
   } else if (connect.kind == Place::Kind::tcp) {
-    target_.addresses = stream::addresses_of(connect.host, connect.port);
+    target_.addresses = addresses_of(connect);
   }
 }
 

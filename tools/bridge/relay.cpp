@@ -71,7 +71,7 @@ void Relay::move_to_socket(uint64_t now_ns) {
     const auto taken = socket_.write(first_of(*pieces, left));
     if (!taken) {
       if (taken.error().value != EAGAIN) {
-        fail_socket(taken.error().value, now_ns);
+        fail_socket(now_ns);
         return;
       }
       wants_.socket_writable = true;
@@ -108,7 +108,7 @@ void Relay::move_to_fabric(uint64_t now_ns) {
     const auto got = socket_.read(room.first(std::min(room.size(), left)));
     if (!got) {
       if (got.error().value != EAGAIN) {
-        fail_socket(got.error().value, now_ns);
+        fail_socket(now_ns);
         return;
       }
       break;
@@ -132,9 +132,8 @@ void Relay::move_to_fabric(uint64_t now_ns) {
   wants_.socket_readable = true;
 }
 
-void Relay::fail_socket(int error, uint64_t now_ns) {
+void Relay::fail_socket(uint64_t now_ns) {
   socket_has_failed_ = true;
-  error_ = error;
   reason_ = reason_.empty() || reason_ == "socket-closed" ? "socket-reset" : reason_;
   begin_flush(now_ns);
 }

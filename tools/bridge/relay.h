@@ -40,7 +40,7 @@ class FabricEnd {
 class SocketEnd {
  public:
   virtual ~SocketEnd() = default;
-  /// EAGAIN: nothing yet; 0: the peer has shut its direction down.
+  /// EAGAIN: nothing yet; 0: the peer has shut its direction down; another error: the connection is gone.
   virtual base::Result<size_t> read(std::span<std::byte> into) = 0;
   /// How much of both pieces was taken; EAGAIN: none of it.
   virtual base::Result<size_t> write(const Pieces& pieces) = 0;
@@ -101,8 +101,6 @@ class Relay {
   /// Why it ended, or is ending: "socket-closed", "socket-reset", "flush-timeout", "socket-stuck", what stop() said, or
   /// empty: the stream's own reason says why.
   std::string_view reason() const { return reason_; }
-  /// Of "socket-reset": the errno. 0 otherwise.
-  int error() const { return error_; }
   /// Whether bytes may be missing: the socket's peer should hear of it otherwise than by an end.
   bool is_abrupt() const { return is_abrupt_; }
 
@@ -123,7 +121,7 @@ class Relay {
   void look_at_deadline(uint64_t now_ns);
   void note_progress(uint64_t now_ns);
   void end_fabric(uint64_t now_ns);
-  void fail_socket(int error, uint64_t now_ns);
+  void fail_socket(uint64_t now_ns);
   void begin_flush(uint64_t now_ns);
   void give_up(std::string_view reason);
 
@@ -135,7 +133,6 @@ class Relay {
   std::string_view reason_;
   uint64_t deadline_ns_ = 0;       // of the phase
   uint64_t stalled_since_ns_ = 0;  // the socket takes nothing; 0: it does
-  int error_ = 0;
   Phase phase_ = Phase::open;
   bool socket_has_failed_ = false;
   bool socket_has_ended_ = false;  // read() said 0

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "failure.h"
 
@@ -58,6 +59,20 @@ base::Result<size_t> counted(Call call) {
 
 [[noreturn]] void refuse_to_listen(const std::string& option, const Place& place, const std::string& why) {
   throw UsageError(fmt::format("{} {}: {}", option, place.text(), why));
+}
+
+/// 0, or an errno; EWOULDBLOCK: somebody else has kept it. Anybody who may read a folder can lock it, /tmp for one.
+int lock_folder(int fd) {
+  constexpr uint64_t kPatienceNs = 2'000'000'000;
+  constexpr int kPauseMs = 5;
+  const uint64_t deadline_ns = base::now_ns() + kPatienceNs;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if ((errno != EWOULDBLOCK && errno != EINTR) || base::now_ns() >= deadline_ns) {
+      return errno;
+    }
+    ::poll(nullptr, 0, kPauseMs);
+  }
+  return 0;
 }
 
 /// Removes the file at `path` if it is a socket at which nobody listens. Empty, or why it can't be had.
@@ -138,7 +153,7 @@ ListeningSocket::~ListeningSocket() {
 }
 
 void ListeningSocket::listen_tcp(const std::string& option) {
-  stream::Address address = stream::addresses_of(place_.host, place_.port).front();
+  stream::Address address = addresses_of(place_).front();
   fd_.reset(::socket(address.is_ipv6() ? AF_INET6 : AF_INET, kSocketFlags, 0));
   const int is_on = 1;
   if (!fd_.is_open() || ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on) != 0 ||
@@ -158,8 +173,10 @@ void ListeningSocket::listen_tcp(const std::string& option) {
 void ListeningSocket::listen_unix(const std::string& option) {
   const std::string folder = std::filesystem::path(place_.path).parent_path().string();
   const base::UniqueFd lock(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock.is_open() || ::flock(lock.get(), LOCK_EX) != 0) {
-    refuse_to_listen(option, place_, base::reason_of(errno));
+  if (const int error = lock.is_open() ? lock_folder(lock.get()) : errno; error != 0) {
+    refuse_to_listen(option, place_,
+                     error == EWOULDBLOCK ? "another program keeps its folder locked; end it, or take another folder"
+                                          : base::reason_of(error));
   }
   if (const std::string why = remove_stale(place_.path); !why.empty()) {
     refuse_to_listen(option, place_, why);
@@ -224,6 +241,11 @@ std::string Place::text() const {
   const bool is_ipv6 = host.find(':') != std::string::npos;
   return fmt::format("{}:{}{}{}:{}", kind == Kind::tcp ? "tcp" : "rdma", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "",
                      port);
+}
+
+std::vector<stream::Address> addresses_of(const Place& place, const base::LookUp& look_up) {
+  constexpr uint64_t kLookUpMs = 5'000;
+  return stream::addresses_of(place.host, place.port, stream::Deadline::in_ms(kLookUpMs), look_up);
 }
 
 Place parse_place(const std::string& option, const std::string& text) {

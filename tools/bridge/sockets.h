@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/resolving.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "bridge/relay.h"
@@ -27,6 +29,10 @@ struct Place {
 /// Of that text. Throws UsageError that names `option`.
 /// Names are not looked up.
 Place parse_place(const std::string& option, const std::string& text);
+
+/// What the host of a place of TCP or RDMA stands for, one at least. Waits for the name service for five seconds at
+/// most. Throws base::Error. `look_up`: as base::resolve() has it.
+std::vector<stream::Address> addresses_of(const Place& place, const base::LookUp& look_up = &::getaddrinfo);
 
 // Sockets of TCP and UNIX, none of which blocks.
 

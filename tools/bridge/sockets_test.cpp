@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "bridge/sockets.h"
 #include "failure.h"
 
@@ -75,6 +78,14 @@ TEST_F(UnixListener, other_files_and_those_of_successors_are_left_alone) {
   EXPECT_TRUE(std::filesystem::exists(place().path));
 }
 
+TEST_F(UnixListener, folder_that_somebody_keeps_locked_is_refused_in_time) {
+  const base::UniqueFd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(folder.get(), LOCK_EX), 0);
+  EXPECT_NE(refusal().find("keeps its folder locked"), std::string::npos);
+  ASSERT_EQ(::flock(folder.get(), LOCK_UN), 0);
+  EXPECT_EQ(refusal(), "");
+}
+
 TEST(ConnectedSocket, carries_bytes_and_ends) {
   ListeningSocket listener("--listen", {Place::Kind::tcp, "127.0.0.1", 0, {}});
   ASSERT_NE(listener.place().port, 0);
@@ -101,6 +112,16 @@ TEST(Place, texts_are_read_and_written) {
                                  "unix:/run/x.sock", "unix:relative"}) {
     EXPECT_EQ(parse_place("--listen", text).text(), text);
   }
+}
+
+TEST(Place, names_are_waited_for_and_numbers_ask_nobody) {
+  const base::LookUp knows_node0 = [](const char* host, const char* port, const addrinfo* hints, addrinfo** list) {
+    return std::string(host) == "node0" ? ::getaddrinfo("10.0.0.7", port, hints, list) : EAI_NONAME;
+  };
+  const auto text_of = [&](const Place& place) { return addresses_of(place, knows_node0).front().text(); };
+  EXPECT_EQ(text_of({Place::Kind::tcp, "node0", 6379, {}}), "10.0.0.7:6379");
+  EXPECT_EQ(text_of({Place::Kind::rdma, "fd77::1", 1, {}}), "[fd77::1]:1");
+  EXPECT_THROW(text_of({Place::Kind::tcp, "node1", 1, {}}), base::Error);
 }
 
 TEST(Place, nonsense_is_refused_by_the_option_and_with_what_to_write) {

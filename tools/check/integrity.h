@@ -42,7 +42,8 @@ float element(Pattern pattern, uint32_t rank, uint32_t round, uint64_t index);
 /// Rank `rank`'s input.
 std::vector<float> input_of(const Step& step, uint32_t rank);
 
-/// Elements `first` and following of what every rank must get.
+/// Elements `first` and following of what every rank must get, as many as `to` holds. Shape of the whole: [count], or
+/// [n_ranks * count] of a gather; nothing beyond it may be asked for. Pure.
 void write_expected(const Step& step, uint32_t n_ranks, uint64_t first, std::span<float> to);
 
 /// The first thing wrong with an output.
@@ -52,9 +53,10 @@ struct Wrong {
   float want = 0;
   float got = 0;
 };
+/// `output`: all of it, as large as the step says. Nothing: all is right. Takes memory for a block, not for the whole.
 std::optional<Wrong> find_wrong(const Step& step, uint32_t n_ranks, const ranks::GuardedMemory& output);
 
-/// How long one may take: 10 s, and the bytes of all inputs at 25 MB/s.
+/// How long one may take, in milliseconds: 10 s, and the bytes of all inputs at 25 MB/s. `input_bytes`: of one rank.
 uint64_t deadline_ms(uint64_t input_bytes, uint32_t n_ranks);
 
 }  // namespace ringbolt::tools::check

@@ -25,7 +25,8 @@ struct MatrixCase {
 /// All of them, in order. Depends on the number of ranks alone, not on their cables: so checksums can be compared.
 std::vector<MatrixCase> matrix_cases(const MatrixPlan& plan, uint32_t n_ranks);
 
-/// Counts of elements of that size: none, one, few, a prime, and odd ends below a page and above `largest_bytes`'s.
+/// Counts of elements of that size: none, one, few, a prime, those of a page less a byte, and as many as
+/// `largest_bytes` hold. Ascending, each once, and none that needs more.
 std::vector<size_t> matrix_counts(uint64_t largest_bytes, size_t element_bytes);
 
 }  // namespace ringbolt::tools::check

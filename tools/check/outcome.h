@@ -41,7 +41,8 @@ struct Report {
   friend bool operator==(const Report&, const Report&) = default;
 };
 
-/// As one line of JSON, and back.
+/// As one line of JSON, and back; nothing for a text that is none. What a peer says is taken as it is: who uses its
+/// checksums looks how many there are.
 std::string emit(const Report& report);
 std::optional<Report> parse(std::string_view text);
 
@@ -73,11 +74,13 @@ struct Outcome {
   uint64_t elapsed_ns = 0;
 };
 
+/// False also of a run that made no call.
 bool is_right(const Outcome& outcome);
 
 /// The checksum of everything that came out, in one number; all repetitions must have it.
 uint32_t checksum_of(const Outcome& outcome);
 
+/// Of one report at least: a table for people, with a line for each problem; the same as JSON, with rank 0's checksums.
 std::string outcome_text(const Outcome& outcome);
 std::string outcome_json(const Outcome& outcome);
 

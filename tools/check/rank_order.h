@@ -8,7 +8,8 @@
 
 namespace ringbolt::tools::check {
 
-/// The rank of each of so many nodes, shuffled: the same numbers on every node that has the same `seed`.
+/// The rank of each of so many nodes, shuffled: the same numbers on every node that has the same `seed`. Shape:
+/// [nodes]. Pure. Thread-safe.
 std::vector<uint32_t> rank_order(uint64_t seed, uint32_t n_nodes);
 
 /// The environment of a node of a cluster, with the rank that `rank_order` gives it in place of the node's number, and

@@ -63,10 +63,6 @@ HelpFormatter::HelpFormatter() : width_(terminal_columns()) {
   label("Positionals", "Arguments");
 }
 
-std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
-  return CLI::Formatter::make_usage(app, std::move(name));
-}
-
 std::string HelpFormatter::make_description(const CLI::App* app) const {
   return wrapped(app->get_description(), width_) + "\n";
 }
@@ -93,7 +89,7 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
 }
 
 std::string CommandFormatter::make_usage(const CLI::App* app, std::string name) const {
-  return without_end(HelpFormatter::make_usage(app, std::move(name))) + " -- COMMAND [ARGUMENTS]\n";
+  return without_end(CLI::Formatter::make_usage(app, std::move(name))) + " -- COMMAND [ARGUMENTS]\n";
 }
 
 }  // namespace ringbolt::tools

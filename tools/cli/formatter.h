@@ -10,7 +10,6 @@ class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter();
 
-  std::string make_usage(const CLI::App* app, std::string name) const override;
   std::string make_description(const CLI::App* app) const override;
   std::string make_footer(const CLI::App* app) const override;
   std::string make_subcommand(const CLI::App* sub) const override;

@@ -11,17 +11,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/assert.h"
-#include "base/nearest.h"
+#include "cable_choice.h"
 #include "cli/formatter.h"
 #include "cli/words.h"
 #include "cluster/cabling.h"
 #include "cluster_state.h"
 #include "command_line.h"
 #include "failure.h"
-
-namespace CLI {
-class App;
-}
 
 namespace ringbolt::tools {
 namespace {
@@ -79,10 +75,9 @@ std::vector<std::string> names_of_cables(const std::string& cluster) {
   for (const cluster::Cable& cable : live.model.cables) {
     // Nodes alone where they mean one cable: ports have colons, at which shells divide words.
     const bool is_alone = cluster::cables_between(live.model, cable.a.node, cable.b.node).size() == 1;
-    names.push_back(
-        is_alone
-            ? fmt::format("{}-{}", live.model.nodes[cable.a.node].name, live.model.nodes[cable.b.node].name)
-            : fmt::format("{}-{}", cluster::end_text(live.model, cable.a), cluster::end_text(live.model, cable.b)));
+    names.push_back(is_alone
+                        ? fmt::format("{}-{}", live.model.nodes[cable.a.node].name, live.model.nodes[cable.b.node].name)
+                        : cable_text(live, static_cast<uint32_t>(&cable - live.model.cables.data())));
   }
   return names;
 }
@@ -114,7 +109,8 @@ std::vector<std::string> values_of(const CLI::Option& option, const Typed& typed
     return {"tn3205", "apple", "usb4-linux", "spark"};
   }
   if (text.value == "LIB" || text.value == "LIBRARY") {
-    return {"system", text.value == "LIB" ? "soft" : "ours"};
+    return text.value == "LIB" ? std::vector<std::string>{"auto", "system", "soft"}
+                               : std::vector<std::string>{"system", "ours"};
   }
   return {};
 }
@@ -176,13 +172,7 @@ const CLI::App& command_of(const CLI::App& app, const std::vector<std::string>& 
   for (const std::string& word : words) {
     const CLI::App* next = command_named(*found, word);
     if (next == nullptr) {
-      std::vector<std::string> names;
-      for (const CLI::App* one : commands_of(*found)) {
-        names.push_back(one->get_name());
-      }
-      const std::string near = base::nearest(word, names);
-      throw UsageError(fmt::format("\"{}\" is no command{}; `{} --help` lists them", word,
-                                   near.empty() ? "" : fmt::format(" (did you mean {}?)", near), path_of(*found)));
+      throw UsageError(unknown_command(*found, word));
     }
     found = next;
   }

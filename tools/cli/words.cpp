@@ -39,12 +39,6 @@ std::vector<std::string> names_of_commands(const CLI::App& app) {
   return names;
 }
 
-std::string unknown_command(const CLI::App& app, const std::string& word) {
-  const std::string near = base::nearest(word, names_of_commands(app));
-  return fmt::format("\"{}\" is no command{}; `{} --help` lists them", word,
-                     near.empty() ? "" : fmt::format(" (did you mean {}?)", near), path_of(app));
-}
-
 std::string unknown_option(const CLI::App& app, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   std::vector<std::string> known;
@@ -203,6 +197,12 @@ const CLI::App& chosen_command(const CLI::App& app) {
 
 std::string path_of(const CLI::App& app) {
   return app.get_parent() == nullptr ? app.get_name() : path_of(*app.get_parent()) + " " + app.get_name();
+}
+
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  const std::string near = base::nearest(word, names_of_commands(app));
+  return fmt::format("\"{}\" is no command{}; `{} --help` lists them", word,
+                     near.empty() ? "" : fmt::format(" (did you mean {}?)", near), path_of(app));
 }
 
 std::string usage_words(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words,

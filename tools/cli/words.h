@@ -6,10 +6,6 @@
 namespace CLI {
 class App;
 class Option;
-}  // namespace CLI
-
-namespace CLI {
-class App;
 class ParseError;
 }  // namespace CLI
 
@@ -46,6 +42,9 @@ const CLI::App& chosen_command(const CLI::App& app);
 
 /// "ringbolt fault add".
 std::string path_of(const CLI::App& app);
+
+/// That `word` is no command of `app`, with the one that was probably meant, and what lists them.
+std::string unknown_command(const CLI::App& app, const std::string& word);
 
 /// What is wrong with a command line that `app` has refused, and what to write instead. `words`: those that it got, up
 /// to "--"; `has_command`: there was a "--".

@@ -224,7 +224,8 @@ struct Diagnosis {
   std::vector<Verdict> verdicts;  ///< of all checks, in their order
 };
 
-/// Any recording is safe to judge.
+/// Any recording is safe to judge. Pure. The result refers to checks, which are constants, and not to `facts`; its
+/// texts quote what was read, and are not fit for a terminal as they are.
 Diagnosis diagnose(const Facts& facts);
 
 // What several checks need.

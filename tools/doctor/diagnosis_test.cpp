@@ -162,6 +162,20 @@ TEST(Diagnosis, what_could_not_be_read_is_never_healthy) {
   }
 }
 
+TEST(Diagnosis, nothing_that_was_read_commands_a_terminal) {
+  Recording recording = healthy_one("ring");
+  recording.at("n1", "environment").text +=
+      "NCCL_IB_HCA=\x1b]0;x\x07\nRINGBOLT_LIKE=\xc2\x9b"
+      "2J\n";
+  recording.put({"n2", "ip -o address", "", "refused\x1b[2J"});
+  const std::string text = text_of(recording);
+  EXPECT_NE(text.find("RINGBOLT_LIKE"), std::string::npos) << text;
+  EXPECT_NE(text.find("refused?[2J"), std::string::npos) << text;
+  for (const char* command : {"\x1b", "\x07", "\xc2\x9b"}) {
+    EXPECT_EQ(text.find(command), std::string::npos) << text;
+  }
+}
+
 TEST(Diagnosis, errors_come_before_warnings_and_causes_before_what_follows) {
   Recording recording = healthy_one("ring");
   Reading* now = nullptr;

@@ -45,8 +45,11 @@ bool is_agreed(bool is_yes) {
   }
   fmt::print("Do this? [y/N] ");
   std::fflush(stdout);
-  char answer[16] = {};
-  return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
+  const int first = std::fgetc(stdin);
+  for (int c = first; c != '\n' && c != EOF;) {
+    c = std::fgetc(stdin);  // to the end of the line, or it would answer the next question
+  }
+  return first == 'y' || first == 'Y';
 }
 
 /// One finding, which is shown first, with its commands. Returns whether it was mended.

@@ -21,7 +21,8 @@ namespace ringbolt::tools::doctor {
 struct Host;
 struct Netdev;
 
-// For all who take texts apart.
+// For all who take texts apart. Views point into the text that was given. A backslash separates words, too: `ip -o`
+// writes one for a line end.
 std::vector<std::string_view> lines_of(std::string_view text);
 std::vector<std::string_view> words_of(std::string_view line);
 /// "" if there are not so many.
@@ -223,7 +224,8 @@ struct Facts {
   const Host* host_of_node(uint32_t node) const;
 };
 
-/// The result is never copied or moved: its parts point into it.
+/// The result is never copied or moved: its parts point into it. Views of texts live as long as it. Thread-safe to
+/// read.
 std::unique_ptr<const Facts> facts_of(Recording recording);
 
 // Parts of it, each in a file of its own.

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "cable_choice.h"
 #include "cabling_file.h"
 #include "cluster/cluster_file.h"
 #include "cluster/read_file.h"
@@ -108,11 +109,8 @@ Targets cluster_targets(const std::string& name) {
   found.known.put({kNoHost, "faults", fault::emit_plan(load_faults(live.dir, live.model.name))});
   std::string cut;
   const std::vector<bool> is_up = cables_up(live);
-  for (size_t cable = 0; cable < is_up.size(); ++cable) {
-    if (!is_up[cable]) {
-      const cluster::Cable& one = live.model.cables[cable];
-      cut += fmt::format("cut {}-{}\n", cluster::end_text(live.model, one.a), cluster::end_text(live.model, one.b));
-    }
+  for (uint32_t cable = 0; cable < is_up.size(); ++cable) {
+    cut += is_up[cable] ? "" : fmt::format("cut {}\n", cable_text(live, cable));
   }
   found.known.put({kNoHost, "cables", std::move(cut)});
   return found;

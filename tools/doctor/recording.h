@@ -26,9 +26,9 @@ struct Recording {
   /// In the place of the one of that host and source, if there is one.
   void put(Reading reading);
   void put_all(Recording other);
-  /// It is made if it is not there.
+  /// It is made if it is not there. The reference lives until the next reading is made. Looks through all of them.
   Reading& at(std::string_view host, std::string_view source);
-  /// Names of machines, in the order in which they come.
+  /// Names of machines, each once, in the order in which they come.
   std::vector<std::string> hosts() const;
   friend bool operator==(const Recording&, const Recording&) = default;
 };

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "doctor/gather.h"
 #include "heat_map.h"
 #include "node_environment.h"
@@ -79,6 +80,12 @@ std::string step_text(const Step& step) {
   return is_here ? command : fmt::format("on {}: {}", step.host, command);
 }
 
+/// Recordings come from anywhere: messages and commands quote them.
+std::string for_terminal(std::string text) {
+  constexpr bool kKeepsLines = true;
+  return base::printable(std::move(text), '?', kKeepsLines);
+}
+
 /// What a finding says below its title.
 struct Part {
   const char* label;
@@ -148,7 +155,7 @@ std::string finding_text(const Finding& one) {
   for (const Part& part : parts_of(one)) {
     text += fmt::format("   {}: {}\n", part.label, part.text);
   }
-  return text;
+  return for_terminal(std::move(text));
 }
 
 std::string report_text(const Facts& facts, const Diagnosis& diagnosis) {
@@ -161,7 +168,7 @@ std::string report_text(const Facts& facts, const Diagnosis& diagnosis) {
   for (const auto& [what, ids] : unread_of(diagnosis)) {
     text += fmt::format("could not read {} (for {})\n", what, ids);
   }
-  return text + summary(facts, diagnosis) + "\n";
+  return for_terminal(text + summary(facts, diagnosis) + "\n");
 }
 
 std::string report_json(const Facts& facts, const Diagnosis& diagnosis) {

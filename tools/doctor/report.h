@@ -6,7 +6,8 @@
 
 namespace ringbolt::tools::doctor {
 
-/// For people. Ends in a line that counts what was judged, and tells what could not be read.
+/// For people, fit for a terminal whatever was read. Ends in a line that counts what was judged, and tells what could
+/// not be read.
 std::string report_text(const Facts& facts, const Diagnosis& diagnosis);
 /// The same as JSON; docs/doctor.md has its fields.
 std::string report_json(const Facts& facts, const Diagnosis& diagnosis);

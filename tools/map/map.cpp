@@ -206,10 +206,7 @@ using map::Wish;
 
 Sample take_sample(const LiveCluster& live) {
   Sample sample;
-  live.control.refresh();
-  for (uint32_t cable = 0; cable < live.model.cables.size(); ++cable) {
-    sample.is_up.push_back(live.control.cable_up(cable));
-  }
+  sample.is_up = cables_up(live);
   sample.ports = live.is_remote() ? host_counts(live.model, sample.problems) : cluster_counts(live, sample.problems);
   sample.time_ns = base::now_ns();
   return sample;

@@ -12,7 +12,7 @@ namespace ringbolt::tools::map {
 
 /// What was counted at one moment.
 struct Sample {
-  uint64_t time_ns = 0;
+  uint64_t time_ns = 0;  ///< base::now_ns(), after the last port had answered
   std::vector<PortCounts> ports;
   std::vector<bool> is_up = {};            ///< [cable]: as the cluster says
   std::vector<std::string> problems = {};  ///< ports or hosts that can't be asked

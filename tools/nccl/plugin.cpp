@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/lock_guard.h"
+#include "base/mutex.h"
 #include "failure.h"
 #include "node_environment.h"
 #include "pattern.h"
@@ -18,10 +20,15 @@
 namespace ringbolt::tools::nccl_command {
 namespace {
 
-/// What went wrong last, in the plugin's words: a number is all that its calls return.
-std::string& last_warning() {
-  static std::string words;
-  return words;
+/// What went wrong last, in the plugin's words: a number is all that its calls return. Its own threads say some of it.
+/// Never destroyed: they may do so until the process ends.
+struct LastWarning {
+  base::Mutex mutex;
+  std::string words RINGBOLT_GUARDED_BY(mutex);
+};
+LastWarning& last_warning() {
+  static auto* const last = new LastWarning;
+  return *last;
 }
 
 void log(int level, unsigned long, const char*, int, const char* format, ...) {
@@ -34,12 +41,15 @@ void log(int level, unsigned long, const char*, int, const char* format, ...) {
   va_start(arguments, format);
   std::vsnprintf(text.data(), text.size(), format, arguments);
   va_end(arguments);
-  last_warning() = text.data();
+  const base::LockGuard guard(last_warning().mutex);
+  last_warning().words = text.data();
 }
 
 void check(int result, const char* call) {
   if (result != 0) {
-    throw FoundProblem(fmt::format("{} of the plugin returned {} (ncclResult_t): {}", call, result, last_warning()));
+    const base::LockGuard guard(last_warning().mutex);
+    throw FoundProblem(
+        fmt::format("{} of the plugin returned {} (ncclResult_t): {}", call, result, last_warning().words));
   }
 }
 

@@ -23,11 +23,13 @@ class Plugin {
   Plugin& operator=(const Plugin&) = delete;
 
   using Handle = std::array<std::byte, 128>;
+  /// Writes what a peer connects with into `handle`. The listener is closed by close_listener().
   void* listen(Handle& handle);
   void close_listener(void* listener);
   /// Null: not yet.
   void* connect(Handle& handle);
   void* accept(void* listener);
+  /// A request, or null: none can be taken just now. `data` must stay until test() says that it is over; bytes.
   void* send(void* comm, void* data, size_t size);
   void* receive(void* comm, void* data, size_t size);
   /// Whether the request is over; then `size` is how many bytes came or went.
