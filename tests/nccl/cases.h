@@ -10,7 +10,7 @@ namespace ringbolt::test {
 /// turn, and what one call keeps it, all wait.
 enum class CallLimit {
   none,
-  clock,      ///< by the clock, without what the thread waited for a processor; `processor` where ranks outnumber those
+  clock,      ///< by the clock, without what the thread waited for a processor; `processor` where what polls outnumbers those
   processor,  ///< what the call itself uses of one; and it does not sleep
 };
 

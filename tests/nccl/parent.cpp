@@ -385,7 +385,9 @@ std::string longest_calls(const std::array<uint64_t, kCalls>& longest) {
 }
 
 CallLimit limit_of(const Case& played, const Options& options) {
-  const bool is_crowded = static_cast<unsigned>(options.ranks) > std::thread::hardware_concurrency();
+  // A rank on a cluster has a thread for its relays, which polls as the rank does.
+  const auto threads = static_cast<unsigned>(options.ranks) * (options.nodes > 0 ? 2 : 1);
+  const bool is_crowded = threads > std::thread::hardware_concurrency();
   if (played.limit == CallLimit::clock && options.is_slow) {
     return CallLimit::none;
   }
