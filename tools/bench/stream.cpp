@@ -134,14 +134,14 @@ std::string streams_json(const StreamResult& result) {
 }
 
 /// Options that it has a use for; -r and its like would be passed over in silence.
-constexpr std::string_view kTaken[] = {"--minbytes",    "--run_cycles", "--block-ms", "--verbs",
-                                       "--output_file", "--json",       "--fail-if"};
+constexpr std::string_view kTakenByStream[] = {"--minbytes",    "--run_cycles", "--block-ms", "--verbs",
+                                               "--output_file", "--json",       "--fail-if"};
 
 }  // namespace
 
 int bench_streams(const BenchOptions& options) {
   for (const std::string& one : options.given) {
-    if (std::ranges::find(kTaken, one) == std::end(kTaken)) {
+    if (std::ranges::find(kTakenByStream, one) == std::end(kTakenByStream)) {
       throw UsageError(
           fmt::format("{}: bench stream runs between two processes of this machine: it takes -b, -N, --block-ms, -J, "
                       "--json, --verbs, --fail-if",
