@@ -31,7 +31,7 @@ bool has_texts(const Json& object, std::initializer_list<const char*> names) {
 }
 
 /// Line 0 says that it is not known.
-bool is_place(const Json& place) {
+bool is_whole_place(const Json& place) {
   const bool has_line =
       has_texts(place, {"done", "file"}) && place.contains("line") && place["line"].is_number_unsigned();
   return has_line && place["line"].get<uint64_t>() <= INT32_MAX;
@@ -40,7 +40,7 @@ bool is_place(const Json& place) {
 /// What is read below is of that kind, and there: of a constant object that lacks it nothing may be asked.
 bool is_finding(const Json& one) {
   return has_texts(one, {"kind", "rule", "what", "numbers", "fix"}) && one.contains("places") &&
-         one["places"].is_array() && std::ranges::all_of(one["places"], is_place);
+         one["places"].is_array() && std::ranges::all_of(one["places"], is_whole_place);
 }
 
 std::vector<Json> findings_of(const std::string& lines) {
