@@ -181,7 +181,13 @@ ChildProcess ChildProcess::start(Launch launch) {
   Pipe error_output = make_pipe();
   Pipe control = launch.is_remote ? make_pipe() : Pipe{};
   Pipe report = make_pipe();
-  const base::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  base::UniqueFd nothing;
+  if (!launch.is_remote && launch.input_fd < 0) {
+    nothing.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!nothing.is_open()) {
+      throw base::Error(errno, "open", "/dev/null", "a program that is given no input reads it");
+    }
+  }
   const ProgramStart program(launch.command);
   const std::vector<char*> environment = pointers_to(launch.environment);
   const Wiring wiring{&program,

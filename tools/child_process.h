@@ -30,7 +30,8 @@ std::string cannot_start(const std::string& program, int error);
 /// destruction the group is killed. Dies with its parent. Not thread-safe.
 class ChildProcess {
  public:
-  /// Throws UsageError naming the command if it can't be started; then nothing runs.
+  /// Throws UsageError naming the command if it can't be started, base::Error where this process can't make what a
+  /// child needs; then nothing runs.
   static ChildProcess start(Launch launch);
 
   ChildProcess(ChildProcess&& other) noexcept;

@@ -340,6 +340,7 @@ struct BenchOptions : RankOptions {
   uint32_t block_ms = 300;           ///< of `bench stream`
   std::vector<std::string> fail_if;  ///< thresholds.h
   bool is_json = false;
+  std::vector<std::string> given;  ///< options on the command line, by their long names if they have one
 };
 int bench_run(const BenchOptions& options);
 

@@ -80,10 +80,16 @@ bool is_death(const fault::Rule& rule) {
 
 fault::Plan load_faults(const cluster::RuntimeDir& dir, const std::string& name) {
   const std::string path = dir.fault_file(name);
-  if (::access(path.c_str(), F_OK) != 0) {
-    return {};
+  std::string text;
+  try {
+    text = cluster::read_file(path, fault::kMaxPlanBytes);
+  } catch (const base::Error& error) {
+    if (error.errno_value() != ENOENT) {
+      throw;
+    }
+    return {};  // there are none: not looked for before, since `fault clear` may remove the file at any time
   }
-  auto plan = fault::parse_plan(cluster::read_file(path, fault::kMaxPlanBytes));
+  auto plan = fault::parse_plan(text);
   if (!plan) {
     throw UsageError(fmt::format("{}: {}; ringbolt fault clear removes it", path, plan.error().text()));
   }
@@ -95,7 +101,7 @@ std::vector<bool> dead_cables(const LiveCluster& live) {
   try {
     plan = load_faults(live.dir, live.model.name);
   } catch (const std::runtime_error&) {
-    // Just cleared, or damaged: then no program has any.
+    // Damaged: then no program has any.
   }
   std::erase_if(plan.rules, [](const fault::Rule& rule) { return !is_death(rule); });
   std::vector<bool> is_dead;

@@ -4,10 +4,9 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
-#include <iterator>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -19,12 +18,14 @@
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
 #include "failure.h"
+#include "fault/plan_text.h"
 #include "fault_file.h"
 #include "host_survey.h"
 #include "iproute.h"
 #include "namespaces.h"
 #include "node_environment.h"
 #include "port_counts.h"
+#include "standard_input.h"
 #include "sysroot.h"
 
 namespace ringbolt::tools {
@@ -62,7 +63,7 @@ int look() {
 
 int make_node(const cluster::RuntimeDir& dir, const Self& self) {
   const std::string& name = self.cluster;
-  const std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  const std::string text = read_input(stdin, cluster::kMaxClusterFileBytes);
   cluster::Parsed<cluster::Cluster> model = cluster::parse_cluster(text);
   if (!model || model->name != name || model->kind != cluster::Kind::hosts || self.node >= model->nodes.size()) {
     throw UsageError(
@@ -145,7 +146,7 @@ int set_node_cable(uint32_t node, uint32_t cable, bool is_up) {
 
 int set_node_faults() {
   LiveCluster live = open_cluster("");
-  const fault::Plan plan = read_faults(live, std::string(std::istreambuf_iterator<char>(std::cin), {}));
+  const fault::Plan plan = read_faults(live, read_input(stdin, fault::kMaxPlanBytes));
   const base::UniqueFd lock = lock_clusters(live.dir);
   fmt::print("{}", told(store_faults(live, plan)));
   return kOk;

@@ -120,6 +120,11 @@ std::optional<RocePackets> find_packets(Bytes datagram) {
       datagram[version == 4 ? 9 : 6] != kUdp) {
     return std::nullopt;
   }
+  // RFC 791, 3.1: a later fragment begins in the midst of the payload. One of IPv6 has another next header.
+  constexpr uint16_t kFragmentOffset = 0x1fff;
+  if (version == 4 && (wire::get_be<uint16_t>(datagram, 6) & kFragmentOffset) != 0) {
+    return std::nullopt;
+  }
   RocePackets found;
   if (version == 4) {
     const auto address = [&](size_t at) {

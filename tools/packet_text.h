@@ -9,8 +9,8 @@
 namespace ringbolt::tools {
 
 /// Of an IP datagram to port 4791: one line for each packet in it, since a capture on the sending machine may hold many
-/// in one (segmentation offload). Nothing for other datagrams. `is_whole` tells whether all its bytes are there. Any
-/// bytes are safe to pass. Pure. Thread-safe; so are the others here.
+/// in one (segmentation offload). Nothing for other datagrams, and for later fragments of one. `is_whole` tells whether
+/// all its bytes are there. Any bytes are safe to pass. Pure. Thread-safe; so are the others here.
 struct PacketText {
   std::string text;
   bool is_good = true;  ///< parsed, and its ICRC is right

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/say.h"
 #include "base/start_thread.h"
+#include "text_wrap.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 std::string fitting(const std::string& line) {
   winsize size{};
   const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return is_known ? line.substr(0, size.ws_col - 1U) : line;
+  return std::string(is_known ? first_columns(line, size.ws_col - 1U) : line);
 }
 
 }  // namespace

@@ -1,14 +1,20 @@
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "agent/held_signals.h"
 #include "base/say.h"
+#include "base/unique_fd.h"
 #include "cluster/names.h"
 #include "cluster_state.h"
 #include "commands.h"
@@ -22,11 +28,33 @@ namespace {
 
 constexpr std::string_view kPrefix = "run-";  // then the number of the process that makes and removes the cluster
 
+std::string maker_file(const cluster::RuntimeDir& dir, const std::string& name) { return dir.cluster(name) + "/maker"; }
+
+/// Locked from before others see it until this process ends, however it does: a pid alone may pass to another process,
+/// and says nothing in another namespace of pids. Not open where that can't be had: the pid tells then.
+base::UniqueFd hold_maker_file(const cluster::RuntimeDir& dir, const std::string& name) {
+  const std::string path = maker_file(dir, name);
+  const std::string fresh = path + ".new";
+  base::UniqueFd file(::open(fresh.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const bool is_held = file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  return is_held && ::rename(fresh.c_str(), path.c_str()) == 0 ? std::move(file) : base::UniqueFd();
+}
+
+/// Whether the process that made the cluster has ended.
+bool is_orphan(const cluster::RuntimeDir& dir, const std::string& name, pid_t maker) {
+  const base::UniqueFd file(::open(maker_file(dir, name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (file.is_open()) {
+    return ::flock(file.get(), LOCK_SH | LOCK_NB) == 0;
+  }
+  // It is just being made, or its maker could not hold a file.
+  return errno == ENOENT && ::kill(maker, 0) != 0 && errno == ESRCH;
+}
+
 /// Those of commands that were killed by SIGKILL. One that can't be removed is left to `ringbolt down`, which says why.
 void remove_orphans(const cluster::RuntimeDir& dir) {
   for (const std::string& name : cluster_names(dir)) {
     const std::optional<pid_t> pid = maker_of(name);
-    if (pid && ::kill(*pid, 0) != 0 && errno == ESRCH) {
+    if (pid && is_orphan(dir, name, *pid)) {
       try {
         (void)down({name, true, true});
       } catch (const std::exception&) {
@@ -90,6 +118,7 @@ int run_emulated(const RunOptions& options) {
   if (const int status = up(made); status != kOk) {
     return status;
   }
+  const base::UniqueFd maker = hold_maker_file(dir, inside.cluster);
   // Its end, whatever comes: what went wrong before says more than what goes wrong here.
   const auto remove = [&inside] {
     try {

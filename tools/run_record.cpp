@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,6 +33,22 @@ std::vector<std::string> records_in(const std::string& folder) {
   (void)base::each_name_in(folder.c_str(),
                            [&](std::string_view name) { paths.push_back(folder + "/" + std::string(name)); });
   return paths;
+}
+
+/// Waits for a lock that others hold for microseconds, unless one was stopped just then. False: it is not to be had.
+bool lock_soon(int descriptor) {
+  constexpr int kMostTries = 200;
+  constexpr timespec kPause{0, 5'000'000};
+  for (int i = 0; i < kMostTries; ++i) {
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
+      return true;
+    }
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      return false;
+    }
+    ::nanosleep(&kPause, nullptr);
+  }
+  return false;
 }
 
 /// A lock that can't be asked for is nobody's word that the run is over.
@@ -83,21 +101,31 @@ RunRecord::RunRecord(const LiveCluster& live, const std::vector<std::string>& co
   } catch (const base::Error&) {
     return;
   }
+  // The folder's lock, until the record has its own: before that it looks like one of a run that is over.
+  const base::UniqueFd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!folder.is_open() || !lock_soon(folder.get())) {
+    return;
+  }
   for (const std::string& path : records_in(folder_)) {
     if (path == path_ || is_over(path)) {
       ::unlink(path.c_str());
     }
   }
-  file_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file_.is_open()) {
-    ::flock(file_.get(), LOCK_EX | LOCK_NB);
-    const std::string head = fmt::format("{} {} {}\n", kMark, kRecordVersion, command_);
-    (void)!::write(file_.get(), head.data(), head.size());
+  base::UniqueFd file(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.is_open()) {
+    return;  // the folder may have gone with the last record of another run
   }
+  if (!lock_soon(file.get())) {  // who asks is_over() has it for a moment
+    ::unlink(path_.c_str());
+    return;
+  }
+  const std::string head = fmt::format("{} {} {}\n", kMark, kRecordVersion, command_);
+  (void)!::write(file.get(), head.data(), head.size());
+  file_ = std::move(file);
 }
 
 RunRecord::~RunRecord() {
-  if (deaths_.empty()) {
+  if (file_.is_open() && deaths_.empty()) {
     ::unlink(path_.c_str());
     ::rmdir(folder_.c_str());  // stays while others have records there
   }

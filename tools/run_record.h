@@ -15,7 +15,8 @@ namespace ringbolt::tools {
 /// the next run of the cluster. What can't be written is not told: no run fails for it. Not thread-safe.
 class RunRecord {
  public:
-  /// Removes the records of runs that are over. Nothing here throws but for want of memory.
+  /// Removes the records of runs that are over. Nothing here throws but for want of memory. Waits for another run that
+  /// does the same, for a second at most; there is no record then.
   RunRecord(const LiveCluster& live, const std::vector<std::string>& command);
   ~RunRecord();
   RunRecord(const RunRecord&) = delete;

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <initializer_list>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "cluster/read_file.h"
 #include "failure.h"
 #include "heat_map.h"
 
@@ -23,16 +24,41 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+bool has_texts(const Json& object, std::initializer_list<const char*> names) {
+  return object.is_object() && std::ranges::all_of(names, [&](const char* name) {
+           return object.contains(name) && object[name].is_string();
+         });
+}
+
+/// Line 0 says that it is not known.
+bool is_whole_place(const Json& place) {
+  const bool has_line =
+      has_texts(place, {"done", "file"}) && place.contains("line") && place["line"].is_number_unsigned();
+  return has_line && place["line"].get<uint64_t>() <= INT32_MAX;
+}
+
+/// What is read below is of that kind, and there: of a constant object that lacks it nothing may be asked.
+bool is_finding(const Json& one) {
+  return has_texts(one, {"kind", "rule", "what", "numbers", "fix"}) && one.contains("places") &&
+         one["places"].is_array() && std::ranges::all_of(one["places"], is_whole_place);
+}
+
 std::vector<Json> findings_of(const std::string& lines) {
   std::vector<Json> all;
   std::istringstream stream(lines);
+  size_t number = 0;  // of the line, from 1 on
   for (std::string line; std::getline(stream, line);) {
+    ++number;
     Json one = Json::parse(line, nullptr, false);
-    const bool is_whole = one.is_object() && one.contains("kind") && one.contains("rule") && one.contains("what") &&
-                          one.contains("numbers") && one.contains("fix") && one.contains("places");
-    if (is_whole) {
-      all.push_back(std::move(one));
+    if (one.is_discarded()) {
+      continue;
     }
+    if (!is_finding(one)) {
+      throw FoundProblem(fmt::format(
+          "line {} of the findings in RINGBOLT_SANITIZE_JSON is none of ours: does a program of this run write there?",
+          number));
+    }
+    all.push_back(std::move(one));
   }
   return all;
 }
@@ -137,8 +163,11 @@ SanitizerReport::~SanitizerReport() {
 }
 
 void SanitizerReport::write() {
-  std::ifstream file(lines_path_);
-  const std::string lines{std::istreambuf_iterator<char>(file), {}};
+  if (targets_.empty()) {
+    return;
+  }
+  constexpr size_t kMostFindingsBytes = size_t{64} << 20U;
+  const std::string lines = cluster::read_file(lines_path_, kMostFindingsBytes);
   for (const Target& one : targets_) {
     one.file->write(one.kind == "sarif"   ? sarif_text(lines)
                     : one.kind == "junit" ? junit_text(lines)

@@ -21,7 +21,8 @@ class SanitizerReport {
 
   /// For RINGBOLT_SANITIZE_JSON; empty: nobody wants a report.
   const std::string& lines_path() const { return lines_path_; }
-  /// Once, when the programs have ended. Throws base::Error.
+  /// Once, when the programs have ended. Throws base::Error, EFBIG beyond 64 MiB of findings, and FoundProblem as the
+  /// texts below do.
   /// Reads all that was found into memory.
   void write();
 
@@ -34,7 +35,8 @@ class SanitizerReport {
   std::string lines_path_;
 };
 
-// The three kinds, from lines of JSON; a line that is none (a program was killed while it wrote) is left out. Pure.
+// The three kinds, from lines of JSON; a line that is none (a program was killed while it wrote) is left out. Throw
+// FoundProblem with the number of a line that is JSON and no finding: the programs may write anything there. Pure.
 std::string sarif_text(const std::string& lines);
 std::string junit_text(const std::string& lines);
 std::string json_text(const std::string& lines);

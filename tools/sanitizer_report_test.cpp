@@ -40,6 +40,27 @@ TEST(SanitizerReport, json_is_an_array) {
   EXPECT_EQ(json_text(""), "[]\n");
 }
 
+TEST(SanitizerReport, refuses_json_that_is_no_finding_with_its_line) {
+  const std::string whole = kLines.substr(0, kLines.find('\n') + 1);
+  const auto with = [&](const std::string& part, const std::string& other) {
+    std::string line = whole;
+    return line.replace(line.find(part), part.size(), other);
+  };
+  for (const std::string& bad : {std::string("7\n"), std::string("{}\n"), with(R"("done":"posted",)", ""),
+                                 with(R"("line":12,)", ""), with(R"("line":12)", R"("line":"12")"),
+                                 with(R"("line":12)", R"("line":-1)"), with(R"("line":12)", R"("line":2147483648)"),
+                                 with(R"("what":"a <b>")", R"("what":7)"), with(R"("places":[)", R"("places":[[],)")}) {
+    for (const auto text_of : {sarif_text, junit_text, json_text}) {
+      try {
+        text_of(whole + bad);
+        ADD_FAILURE() << "accepted: " << bad;
+      } catch (const FoundProblem& problem) {
+        EXPECT_NE(std::string(problem.what()).find("line 2 of"), std::string::npos) << problem.what();
+      }
+    }
+  }
+}
+
 TEST(SanitizerReport, refuses_other_kinds) {
   EXPECT_THROW(SanitizerReport({"html:x"}), UsageError);
   EXPECT_THROW(SanitizerReport({"sarif"}), UsageError);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/start_thread.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -52,7 +53,7 @@ LastWords::LastWords(std::function<void()> say) : say_(std::move(say)) {
   if (!signals_.is_open() || !end_.is_open()) {
     throw base::Error(errno, "signalfd", "signals", "look at the limit of open files (ulimit -n)");
   }
-  thread_ = std::thread([this] { listen(); });
+  thread_ = base::start_thread([this] { listen(); });  // its signals come by the descriptor, blocked as they are
 }
 
 LastWords::~LastWords() {

@@ -11,11 +11,11 @@
 namespace ringbolt::tools {
 namespace {
 
-/// Of UTF-8; each of our letters takes one column.
-size_t columns_of(std::string_view text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; }));
-}
+/// Of UTF-8, where all other bytes of a letter are 0b10xxxxxx.
+bool begins_letter(char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; }
+
+/// Each of our letters takes one column.
+size_t columns_of(std::string_view text) { return static_cast<size_t>(std::ranges::count_if(text, begins_letter)); }
 
 class Filling {
  public:
@@ -89,6 +89,16 @@ std::string wrapped(std::string_view text, size_t width, size_t indent) {
     is_in_paragraph = !stays && line.back() != ':';
   }
   return filling.take();
+}
+
+std::string_view first_columns(std::string_view text, size_t columns) {
+  size_t end = 0;
+  for (size_t begun = 0; end < text.size(); ++end) {
+    if (begins_letter(text[end]) && begun++ == columns) {
+      break;
+    }
+  }
+  return text.substr(0, end);
 }
 
 size_t terminal_columns() {

@@ -26,5 +26,14 @@ TEST(TextWrap, indents_all_lines_but_the_first) {
 
 TEST(TextWrap, counts_letters_not_bytes) { EXPECT_EQ(wrapped("\u00fc\u00fc \u00fc", 4), "\u00fc\u00fc \u00fc"); }
 
+TEST(TextWrap, cuts_between_letters) {
+  EXPECT_EQ(first_columns("\u00fc\u20acx", 0), "");
+  EXPECT_EQ(first_columns("\u00fc\u20acx", 1), "\u00fc");
+  EXPECT_EQ(first_columns("\u00fc\u20acx", 2), "\u00fc\u20ac");
+  EXPECT_EQ(first_columns("\u00fc\u20acx", 3), "\u00fc\u20acx");
+  EXPECT_EQ(first_columns("\u00fc\u20acx", 9), "\u00fc\u20acx");
+  EXPECT_EQ(first_columns("", 1), "");
+}
+
 }  // namespace
 }  // namespace ringbolt::tools

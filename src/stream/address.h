@@ -40,8 +40,9 @@ class Address {
 };
 
 /// What a host's name or address stands for, in the resolver's order, one at least. An address takes no time; a name
-/// may take until the deadline, see base::resolve(). Throws base::Error, ETIMEDOUT among them.
-std::vector<Address> addresses_of(const std::string& host, uint16_t port, const Deadline& deadline = Deadline::now(),
+/// may take until the deadline, see base::resolve(): by Deadline::now() addresses alone are understood. Throws
+/// base::Error, ETIMEDOUT among them.
+std::vector<Address> addresses_of(const std::string& host, uint16_t port, const Deadline& deadline,
                                   const base::LookUp& look_up = &::getaddrinfo);
 /// The wildcards to listen at: IPv4 first.
 std::array<Address, 2> any_addresses(uint16_t port);

@@ -8,7 +8,7 @@
 namespace ringbolt::stream {
 namespace {
 
-Address one(const char* host, uint16_t port = 1) { return addresses_of(host, port).front(); }
+Address one(const char* host, uint16_t port = 1) { return addresses_of(host, port, Deadline::now()).front(); }
 
 TEST(Address, is_shown_as_it_is_written) {
   EXPECT_EQ(one("10.0.0.7", 6379).text(), "10.0.0.7:6379");

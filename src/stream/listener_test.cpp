@@ -90,8 +90,8 @@ TEST(Listener, port_at_which_nobody_listens_refuses) {
   World world;
   const uint16_t port = world.listener->port();
   world.listener.reset();
-  const auto client =
-      Stream::connect(world.service, addresses_of("127.0.0.1", port), "nobody", {.connect_timeout_ms = 10'000});
+  const auto client = Stream::connect(world.service, addresses_of("127.0.0.1", port, Deadline::now()), "nobody",
+                                      {.connect_timeout_ms = 10'000});
   const int error = client->await_connected(soon());
   EXPECT_TRUE(error == ECONNREFUSED || error == EHOSTUNREACH) << error;
   EXPECT_THAT(client->words(), HasSubstr("nobody through rdma_lo: refused"));
@@ -102,7 +102,7 @@ TEST(Listener, calls_survive_an_attempt_that_fails_meanwhile_with_more_targets_l
   World world;
   const uint16_t port = world.listener->port();
   world.listener.reset();
-  const std::vector<Address> nowhere(16, addresses_of("127.0.0.1", port).front());
+  const std::vector<Address> nowhere(16, addresses_of("127.0.0.1", port, Deadline::now()).front());
   std::vector<std::byte> memory(4096);
   using Call = void (*)(Stream&, std::span<std::byte>);
   constexpr Call kCalls[] = {
@@ -132,7 +132,7 @@ TEST(Listener, all_addresses_means_both_families) {
   Listener both(world.service, "", 0, {});
   EXPECT_NE(both.port(), 0);
   for (const char* host : {"127.0.0.1", "::1"}) {
-    const auto client = Stream::connect(world.service, addresses_of(host, both.port()), host, {});
+    const auto client = Stream::connect(world.service, addresses_of(host, both.port(), Deadline::now()), host, {});
     std::unique_ptr<Stream> server;
     std::thread accepting([&] {
       if (auto made = both.accept(soon())) {

@@ -20,7 +20,7 @@ class RawPeer {
  public:
   explicit RawPeer(const World& world)
       : manager_(world.service->manager()), calls_(manager_.calls()), channel_(manager_), id_(manager_, channel_) {
-    Address to = addresses_of("127.0.0.1", world.listener->port()).front();
+    Address to = addresses_of("127.0.0.1", world.listener->port(), Deadline::now()).front();
     calls_.resolve_addr(id_.get(), nullptr, to.get(), 2000);
     expect(RDMA_CM_EVENT_ADDR_RESOLVED);
     calls_.resolve_route(id_.get(), 2000);

@@ -63,7 +63,8 @@ class World {
     listener = std::make_unique<Listener>(service, "127.0.0.1", 0, settings);
   }
   std::unique_ptr<Stream> begin(const StreamSettings& settings = {}) const {
-    return Stream::connect(service, addresses_of("127.0.0.1", listener->port()), "the server", settings);
+    return Stream::connect(service, addresses_of("127.0.0.1", listener->port(), Deadline::now()), "the server",
+                           settings);
   }
 
   std::shared_ptr<Service> service;

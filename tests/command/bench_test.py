@@ -73,7 +73,8 @@ class Bench(CommandCase):
         self.assertEqual(len(re.findall(r"^  \w.*, s(?:pinning|leeping) +[\d.]+ +[\d.]+ +[\d.]+", text, re.MULTILINE)), 14)
 
     def test_byte_streams_that_cant_be_measured(self):
-        for words, wanted in ((("-e", "4K"), "it takes -b"), (("-b", "0"), "from 1 to 16M"), (("-b", "17M"), "from 1 to 16M")):
+        for words, wanted in ((("-e", "4K"), "it takes -b"), (("-r", "1"), "--root: bench stream"), (("-c", "0"), "--check: "),
+                              (("-b", "0"), "from 1 to 16M"), (("-b", "17M"), "from 1 to 16M")):
             self.refused("bench", "stream", *words, says=[wanted])
         self.assertIn("/nowhere", self.call("bench", "stream", "--verbs", "/nowhere", expect=1).stderr)
 

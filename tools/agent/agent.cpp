@@ -246,16 +246,53 @@ void leave_meeting(agent::LocalPorts& ports, agent::Attendance& attendance, cons
   post.roster.set_meeting(post.entry, std::nullopt);
 }
 
-/// Waits until somebody calls this agent to a meeting later than number `known`, or calls one itself. Nothing if a
-/// signal comes first, or the cluster goes.
-std::optional<agent::Meeting> await_meeting(agent::Attendance& attendance, const Post& post, uint32_t known) {
-  pollfd signals{post.signals, POLLIN, 0};
-  for (int pause_ms = 0; ::poll(&signals, 1, pause_ms) <= 0 && !agent::is_forgotten(post.entry); pause_ms = kAwaitMs) {
-    if (std::optional<agent::Meeting> last = post.meetings.of(post.node); last && last->number > known) {
-      return last;
+/// Leaves a meeting that has failed. Whether it was called off: not where that can't be found out, for want of a
+/// descriptor, say.
+bool leave_failed(const agent::Meeting& meeting, agent::LocalPorts& ports, agent::Attendance& attendance,
+                  const Post& post) {
+  try {
+    leave_meeting(ports, attendance, post);
+    return is_called_off(meeting, post);
+  } catch (const base::Error&) {
+    return false;
+  }
+}
+
+/// The words of what keeps an agent from serving, said once however often it happens in a row.
+class Complaints {
+ public:
+  void say_once(const std::string& words) {
+    if (std::exchange(last_, words) != words) {
+      say(fmt::format("{}; trying again", words));
     }
-    if (const auto nodes = whom_to_call(attendance, {}, post); !nodes.empty()) {
-      return post.meetings.call(post.node, nodes, known);
+  }
+  void forget() { last_.clear(); }
+
+ private:
+  std::string last_;
+};
+
+/// Waits until somebody calls this agent to a meeting later than number `known`, or calls one itself. Nothing if a
+/// signal comes first, or the cluster goes. Throws base::Error only of an agent that has never served: others look
+/// again, since what is missing, as descriptors are, comes back.
+std::optional<agent::Meeting> await_meeting(agent::Attendance& attendance, Complaints& complaints, const Post& post,
+                                            uint32_t known) {
+  pollfd signals{post.signals, POLLIN, 0};
+  for (int pause_ms = 0; ::poll(&signals, 1, pause_ms) <= 0 && !agent::is_forgotten(post.entry);) {
+    pause_ms = kAwaitMs;
+    try {
+      if (std::optional<agent::Meeting> last = post.meetings.of(post.node); last && last->number > known) {
+        return last;
+      }
+      if (const auto nodes = whom_to_call(attendance, {}, post); !nodes.empty()) {
+        return post.meetings.call(post.node, nodes, known);
+      }
+    } catch (const base::Error& error) {
+      if (!post.has_served) {
+        throw;
+      }
+      complaints.say_once(error.what());
+      pause_ms = kPauseMs;
     }
   }
   return std::nullopt;
@@ -264,8 +301,8 @@ std::optional<agent::Meeting> await_meeting(agent::Attendance& attendance, const
 /// Meets the others, time and again, until a signal comes. Throws what keeps it from meeting anybody at first.
 void meet_and_serve(agent::LocalPorts& ports, Post& post, uint32_t known) {
   agent::Attendance attendance(post.live, post.roster, post.node);
-  std::string last_words;
-  while (const std::optional<agent::Meeting> meeting = await_meeting(attendance, post, known)) {
+  Complaints complaints;
+  while (const std::optional<agent::Meeting> meeting = await_meeting(attendance, complaints, post, known)) {
     known = meeting->number;
     bool was_called_off = false;
     try {
@@ -274,18 +311,16 @@ void meet_and_serve(agent::LocalPorts& ports, Post& post, uint32_t known) {
       }
       leave_meeting(ports, attendance, post);
       say("another meeting is called: all who are called meet anew");
-      last_words.clear();
+      complaints.forget();
     } catch (const std::runtime_error& error) {
-      leave_meeting(ports, attendance, post);
-      if (was_called_off || is_called_off(*meeting, post)) {  // who has died may have been missed first
+      const bool is_off = leave_failed(*meeting, ports, attendance, post);
+      if (was_called_off || is_off) {  // who has died may have been missed first
         continue;
       }
       if (!post.has_served) {
         throw;
       }
-      if (std::exchange(last_words, error.what()) != error.what()) {
-        say(fmt::format("{}; trying again", error.what()));
-      }
+      complaints.say_once(error.what());
       pollfd signals{post.signals, POLLIN, 0};
       (void)::poll(&signals, 1, kPauseMs);
     }

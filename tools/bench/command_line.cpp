@@ -95,15 +95,22 @@ void define_bench(CLI::App& app, Request& request) {
       "give. Exit code 1: something was wrong.\n"
       "stream: byte streams beside UNIX sockets and TCP, between two processes of this machine, in turns: -N blocks "
       "of\n"
-      "each (7), messages of -b bytes to and fro (64). It takes --verbs, -J and --json as well, and no other "
-      "option.\n\n"
+      "each (7), messages of -b bytes to and fro (64). It takes --verbs, -J, --json and --fail-if as well, "
+      "and no other option.\n\n"
       "Examples:\n"
       "  ringbolt bench all_reduce -b 8 -e 64M -f 2\n"
       "  ringbolt bench all_gather -d half -n 100 -J all_gather.json\n"
       "  ringbolt bench all_reduce --fast --algorithm two_way_ring\n"
       "  mpirun -n 4 ringbolt bench barrier\n"
       "  ringbolt bench stream -N 3\n");
-  command->callback([&request] { request.action = [&request] { return bench_run(request.bench); }; });
+  command->callback([&request, command] {
+    for (const CLI::Option* one : command->get_options()) {
+      if (one->nonpositional() && one->count() > 0) {
+        request.bench.given.push_back(one->get_name());
+      }
+    }
+    request.action = [&request] { return bench_run(request.bench); };
+  });
 }
 
 }  // namespace ringbolt::tools::bench

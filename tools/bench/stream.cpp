@@ -133,14 +133,20 @@ std::string streams_json(const StreamResult& result) {
   return root.dump(2) + "\n";
 }
 
+/// Options that it has a use for; -r and its like would be passed over in silence.
+constexpr std::string_view kTakenByStream[] = {"--minbytes",    "--run_cycles", "--block-ms", "--verbs",
+                                               "--output_file", "--json",       "--fail-if"};
+
 }  // namespace
 
 int bench_streams(const BenchOptions& options) {
-  if (!options.most.empty() || !options.step.empty() || !options.algorithm.empty() || !options.cluster.empty() ||
-      options.is_fast) {
-    throw UsageError(
-        "bench stream runs between two processes of this machine: it takes -b, -N, --block-ms, -J, --json, "
-        "--verbs");
+  for (const std::string& one : options.given) {
+    if (std::ranges::find(kTakenByStream, one) == std::end(kTakenByStream)) {
+      throw UsageError(
+          fmt::format("{}: bench stream runs between two processes of this machine: it takes -b, -N, --block-ms, -J, "
+                      "--json, --verbs, --fail-if",
+                      one));
+    }
   }
   const uint64_t bytes = options.has_least ? bytes_of("-b", options.least) : 64;
   if (bytes == 0 || bytes > kMostMessageBytes) {

@@ -89,7 +89,8 @@ TEST_F(UnixListener, folder_that_somebody_keeps_locked_is_refused_in_time) {
 TEST(ConnectedSocket, carries_bytes_and_ends) {
   ListeningSocket listener("--listen", {Place::Kind::tcp, "127.0.0.1", 0, {}});
   ASSERT_NE(listener.place().port, 0);
-  SocketOnDescriptor one(std::move(*connect_tcp(stream::addresses_of("127.0.0.1", listener.place().port).front())));
+  SocketOnDescriptor one(std::move(
+      *connect_tcp(stream::addresses_of("127.0.0.1", listener.place().port, stream::Deadline::now()).front())));
   stream::Address peer;
   SocketOnDescriptor other(std::move(*listener.accept(peer)));
   EXPECT_EQ(listener.accept(peer).error().value, EAGAIN);

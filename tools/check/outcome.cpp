@@ -59,6 +59,10 @@ std::string disagreement_text(const Outcome& outcome) {
   if (!found) {
     return {};
   }
+  if (found->index >= outcome.steps.size()) {  // both may be peers' reports, of any length
+    return fmt::format("rank {} and rank 0 tell of more than the {} collectives, with different bits", found->rank,
+                       outcome.steps.size());
+  }
   const Step& step = outcome.steps[found->index];
   return fmt::format("{} of {}, {}, round {}: rank {} has CRC-32C {:08x}, rank 0 {:08x}", operation_of(step),
                      step.count, text(step.pattern), step.round, found->rank, found->checksum, found->other);

@@ -48,6 +48,12 @@ TEST(Outcome, ranks_with_different_bits_are_wrong) {
             std::string::npos);
 }
 
+TEST(Outcome, ranks_that_tell_of_more_than_was_done_are_wrong) {
+  const Outcome longer = outcome_of({1, 2, 3}, {1, 2, 4});
+  EXPECT_FALSE(is_right(longer));
+  EXPECT_NE(outcome_text(longer).find("rank 1 and rank 0 tell of more than the 2 collectives"), std::string::npos);
+}
+
 TEST(Outcome, repetitions_with_different_bits_are_wrong) {
   Outcome outcome = outcome_of({1, 2}, {1, 2});
   outcome.is_matrix = true;

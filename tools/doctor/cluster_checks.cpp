@@ -10,7 +10,8 @@
 namespace ringbolt::tools::doctor {
 namespace {
 
-/// Of commands of `ringbolt` that undo what somebody broke.
+/// Of commands of `ringbolt` that undo what somebody broke. A shell reads them, and the names in them may be of a
+/// recording of somebody else.
 std::string cluster_option(const Facts& facts) {
   const std::string name = facts.plan ? facts.plan->name : "";
   return name.empty() ? "" : " --cluster " + shell_quoted(name);
@@ -27,7 +28,8 @@ void injected_faults(Probe& at) {
                              .step(By::user, "ringbolt fault clear{}", "", cluster);
   for (const std::string_view line : lines) {
     told.seen("ringbolt fault list", line)
-        ->undo.push_back({whole.name, fmt::format("ringbolt fault add{} {}", cluster, line), By::user});
+        ->undo.push_back(
+            {whole.name, fmt::format("ringbolt fault add{} {}", cluster, shell_quoted(std::string(line))), By::user});
   }
   for (const Host* host : at.all<Host>()) {
     at.given(host->was_asked("environment"))

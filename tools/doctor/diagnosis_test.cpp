@@ -193,6 +193,17 @@ TEST(Diagnosis, errors_come_before_warnings_and_causes_before_what_follows) {
   EXPECT_EQ(diagnosis.findings[3].follows_from, std::optional<size_t>(1));
 }
 
+TEST(Diagnosis, quotes_a_fault_that_a_shell_is_to_add_again) {
+  Recording recording = healthy_one("ring");
+  recording.at(kNoHost, "faults").text = "loss 1%; touch $(x)\n";
+  const Diagnosis diagnosis = diagnosis_of(recording);
+  ASSERT_FALSE(diagnosis.findings.empty());
+  EXPECT_STREQ(std::string(diagnosis.findings[0].check->id).c_str(), "faults-injected");
+  ASSERT_EQ(diagnosis.findings[0].undo.size(), 1U);
+  const std::string& command = diagnosis.findings[0].undo[0].command;
+  EXPECT_TRUE(command.ends_with(" 'loss 1%; touch $(x)'")) << command;
+}
+
 /// Names become host1, host2, ... in findings too; everything else stays.
 TEST(Redaction, leaves_nothing_that_names_anybody_and_every_finding) {
   for (const Case& one : cases()) {

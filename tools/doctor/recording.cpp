@@ -10,6 +10,7 @@
 #include "cluster/read_file.h"
 #include "doctor/facts.h"
 #include "failure.h"
+#include "standard_input.h"
 
 namespace ringbolt::tools::doctor {
 namespace {
@@ -72,15 +73,6 @@ std::string_view source_of(std::string_view line) {
 
 Recording load_text(const std::string& text, const std::string& host) {
   return text.find(kFirstLine) != std::string::npos ? parse_recording(text, host) : parse_pasted(text, host);
-}
-
-std::string standard_input() {
-  std::string text;
-  char buffer[65536];
-  for (size_t got = 0; (got = std::fread(buffer, 1, sizeof buffer, stdin)) > 0 && text.size() < kMostBytes;) {
-    text.append(buffer, got);
-  }
-  return text;
 }
 
 void add_folder(Recording& to, const fs::path& folder, const std::string& host, int depth) {
@@ -189,7 +181,7 @@ Recording parse_pasted(std::string_view text, const std::string& host) {
 Recording load_recording(const std::string& path) {
   Recording recording;
   if (path == "-") {
-    recording = load_text(standard_input(), "this");
+    recording = load_text(read_input(stdin, kMostBytes), "this");
   } else if (fs::is_directory(path)) {
     add_folder(recording, path, "", 0);
   } else {

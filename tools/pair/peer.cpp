@@ -22,6 +22,8 @@ constexpr std::string_view kFailed = "failed";
 constexpr std::string_view kStop = "stop\n";
 /// A peer that sends more than anybody awaits is no peer of ours.
 constexpr size_t kMostTexts = 64;
+/// Of one look at what has come: then the caller looks at its deadline, however much more a peer sends.
+constexpr size_t kMostLookBytes = size_t{64} << 10U;
 
 void wait_readable(int fd, int most_ms) {
   pollfd polled{fd, POLLIN, 0};
@@ -47,6 +49,10 @@ std::string magic_of(std::string_view command) { return fmt::format("ringbolt {}
 }  // namespace
 
 void Channel::send_text(std::string_view text) {
+  if (text.size() > kMostTextBytes) {
+    throw ProbeFailure(
+        fmt::format("{} bytes are more than the {} of one text between two ends", text.size(), kMostTextBytes));
+  }
   const auto length = static_cast<uint32_t>(text.size());
   std::string frame(sizeof length, '\0');
   // Both ends run on machines of one byte order, or the length is beyond kMostTextBytes for the other.
@@ -72,7 +78,7 @@ void Channel::send_text(std::string_view text) {
   }
 }
 
-std::optional<std::string> Channel::look() {
+std::optional<std::string> Channel::look(size_t& most_bytes) {
   uint32_t length = 0;
   while (true) {
     if (begun_.size() >= sizeof length) {
@@ -87,11 +93,11 @@ std::optional<std::string> Channel::look() {
       }
     }
     pollfd polled{read_fd_, POLLIN, 0};
-    if (::poll(&polled, 1, 0) <= 0) {
+    if (most_bytes == 0 || ::poll(&polled, 1, 0) <= 0) {
       return std::nullopt;
     }
     char buffer[4096];
-    const ssize_t got = ::read(read_fd_, buffer, sizeof buffer);
+    const ssize_t got = ::read(read_fd_, buffer, std::min(sizeof buffer, most_bytes));
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
       return std::nullopt;
     }
@@ -99,6 +105,7 @@ std::optional<std::string> Channel::look() {
       throw ProbeFailure("the other end is gone", true);
     }
     begun_.append(buffer, static_cast<size_t>(got));
+    most_bytes -= static_cast<size_t>(got);
   }
 }
 
@@ -134,9 +141,10 @@ void Peer::tell_working() {
 
 void Peer::take_texts(std::string_view what) {
   const auto end_with = [&](const std::string& report) { end_.emplace(report, true); };
+  size_t most_bytes = kMostLookBytes;
   try {
     while (!end_) {
-      std::optional<std::string> text = channel_.look();
+      std::optional<std::string> text = channel_.look(most_bytes);
       if (!text) {
         return;
       }
@@ -221,7 +229,8 @@ uint64_t Peer::left_ns(uint64_t since_ns) const {
 
 void Peer::tell_failure(const std::string& problem) noexcept {
   try {
-    channel_.send_text(fmt::format("{}\n{}", kFailed, problem));
+    // Its beginning says what it is; a text that is too long would say nothing.
+    channel_.send_text(fmt::format("{}\n{}", kFailed, problem.substr(0, Channel::kMostTextBytes / 2)));
   } catch (const std::exception&) {
     // It is gone, or does not listen: then it has noticed already, or never will.
   }

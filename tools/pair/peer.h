@@ -24,10 +24,13 @@ class Channel {
   int read_fd() const { return read_fd_; }
   /// A text of up to kMostTextBytes to the other end, which takes it by look().
   /// Throws ProbeFailure if the other end is gone, or does not take it within 10 s.
-  /// Blocks for 10 s at most for each piece of 4 KiB.
+  /// Blocks for 10 s at most for each piece of 4 KiB. A longer text is refused with a ProbeFailure, and nothing is
+  /// sent.
   void send_text(std::string_view text);
   /// The next text, if one has come whole; never waits. Throws ProbeFailure if the other end is gone.
-  std::optional<std::string> look();
+  /// Reads up to `most_bytes` and takes those off it. Nothing: all whole texts of what was read are taken, so that who
+  /// then waits until read_fd() is readable misses none.
+  std::optional<std::string> look(size_t& most_bytes);
 
   static constexpr size_t kMostTextBytes = size_t{1} << 20U;
 

@@ -2,6 +2,9 @@
 
 #include <sys/socket.h>
 
+#include <string>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,11 +26,12 @@ class SilentPeer : public testing::Test {
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     ours_ = base::UniqueFd(fds[0]);
     theirs_ = base::UniqueFd(fds[1]);
+    const int room_bytes = 1 << 20;  // or as much as this machine allows
+    ::setsockopt(theirs_.get(), SOL_SOCKET, SO_SNDBUF, &room_bytes, sizeof room_bytes);
   }
   Peer peer(uint64_t timeout_ns) const { return {Channel(ours_.get(), ours_.get()), "n7", timeout_ns}; }
   Channel other_end() const { return {theirs_.get(), theirs_.get()}; }
 
- private:
   base::UniqueFd ours_;
   base::UniqueFd theirs_;
 };
@@ -75,6 +79,40 @@ TEST_F(SilentPeer, that_fails_at_last_says_so_in_words_that_no_terminal_obeys) {
   } catch (const ProbeFailure& failure) {
     EXPECT_STREQ(failure.what(), "n7 failed: ?[2J no cable \xc3\xbc");
     EXPECT_TRUE(failure.is_echo());
+  }
+}
+
+TEST_F(SilentPeer, that_never_ceases_to_say_that_it_works_is_left_at_the_end_of_all) {
+  std::thread flood([fd = theirs_.get()] {
+    constexpr char kFrame[] = "\x08\0\0\0working\n";  // in the byte order of all machines that we are built for
+    while (::send(fd, kFrame, sizeof kFrame - 1, MSG_NOSIGNAL) > 0) {
+    }
+  });
+  Peer busy = peer(kHourNs);
+  busy.set_end(base::now_ns() + 50'000'000);
+  EXPECT_THROW(busy.await("hello", "its parameters"), ProbeFailure);
+  ::shutdown(ours_.get(), SHUT_RDWR);
+  flood.join();
+}
+
+TEST_F(SilentPeer, is_heard_to_the_last_text_however_much_comes_before_it) {
+  Peer talkative = peer(kHourNs);
+  talkative.keep_newest_of("news");
+  const std::string news = "news\n" + std::string(5'000, 'x');
+  for (int i = 0; i < 16; ++i) {  // more than one look takes, and less than the socket holds
+    other_end().send_text(news);
+  }
+  other_end().send_text("hello\nlast");
+  EXPECT_EQ(talkative.await("hello", "its parameters"), "last");
+}
+
+TEST_F(SilentPeer, is_told_nothing_that_it_would_not_take) {
+  other_end().send_text("short");
+  try {
+    other_end().send_text(std::string(Channel::kMostTextBytes + 1, 'x'));
+    FAIL() << "the other end refuses it";
+  } catch (const ProbeFailure& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("1048577 bytes are more than the 1048576"));
   }
 }
 
