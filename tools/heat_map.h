@@ -49,7 +49,7 @@ size_t terminal_width(const HeatMap& map);
 struct ReportHead {
   std::string cluster;
   std::string conditions;  ///< sizes and counts
-  std::string caveat;      ///< what the figures are of: memory, a kernel, cables; and of which machine
+  std::string caveat;      ///< what the figures are of: memory, a kernel, cables; and which machine has asked for them
 };
 
 /// A page with a picture of the cables, both maps as inline SVG and a table. Needs no other file. Thread-safe.

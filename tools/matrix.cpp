@@ -164,7 +164,7 @@ std::string caveat(cluster::Kind kind) {
     case cluster::Kind::netns:
       return fmt::format("Network namespaces: figures of this machine's kernel ({}), not of cables.", machine_text());
     case cluster::Kind::hosts:
-      return "Between machines, by RoCEv2 in software.";
+      return fmt::format("Between machines, by RoCEv2 in software; commanded from this one ({}).", machine_text());
     case cluster::Kind::emulated:
       break;
   }

@@ -29,6 +29,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/start_thread.h"
 #include "base/unique_fd.h"
 #include "child_process.h"
 #include "cluster/address_plan.h"
@@ -49,7 +50,7 @@ constexpr std::chrono::milliseconds kPause{5};
 /// outside.
 base::UniqueFd socket_within(const std::string& path) {
   base::UniqueFd made;
-  std::thread([&] {
+  base::start_thread([&] {
     const base::UniqueFd place(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (place.is_open() && ::setns(place.get(), CLONE_NEWNET) == 0) {
       made.reset(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -16,7 +16,6 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -25,6 +24,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/resolving.h"
 #include "base/unique_fd.h"
 #include "cluster/counter_page.h"
 #include "failure.h"
@@ -34,6 +34,7 @@ namespace ringbolt::tools {
 namespace {
 
 constexpr uint64_t kRequestPatienceNs = 3'000'000'000;
+constexpr uint64_t kResolvePatienceNs = 5'000'000'000;
 constexpr size_t kMostRequestBytes = 8192;
 constexpr int kBacklog = 16;
 
@@ -53,8 +54,7 @@ HostAndPort split_address(const std::string& option, const std::string& address)
   return {is_bracketed ? address.substr(1, colon - 2) : address.substr(0, colon), address.substr(colon + 1)};
 }
 
-/// getaddrinfo() takes 99999, and makes 34463 of it.
-void check_port(const std::string& option, const std::string& address, const std::string& port) {
+uint16_t port_of(const std::string& option, const std::string& address, const std::string& port) {
   uint16_t number = 0;
   const char* const end = port.data() + port.size();
   const auto [stop, error] = std::from_chars(port.data(), end, number);
@@ -62,6 +62,7 @@ void check_port(const std::string& option, const std::string& address, const std
     throw UsageError(fmt::format("{} {}: give a port from 1 to 65535, or 0 for any that is free, not \"{}\"", option,
                                  address, port));
   }
+  return number;
 }
 
 std::string text_of(int listener) {
@@ -264,20 +265,17 @@ void add_metric(std::string& text, std::string_view name, std::string_view type,
 }  // namespace
 
 base::UniqueFd listen_for_pages(const std::string& option, const std::string& address) {
-  const auto [host, port] = split_address(option, address);
-  check_port(option, address, port);
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &wanted, &found); error != 0) {
-    throw UsageError(fmt::format("{} {}: {}", option, address, gai_strerror(error)));
+  const auto [host, port_text] = split_address(option, address);
+  const uint16_t port = port_of(option, address, port_text);
+  const base::Resolved resolved = base::resolve(host, port, false, base::now_ns() + kResolvePatienceNs);
+  if (resolved.addresses.empty()) {
+    throw UsageError(fmt::format("{} {}: {}", option, address, resolved.problem));
   }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, &freeaddrinfo);
-  base::UniqueFd listener(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const base::SocketAddress& place = resolved.addresses.front();
+  base::UniqueFd listener(socket(place.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int is_on = 1;
   if (!listener.is_open() || setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on) != 0 ||
-      bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(listener.get(), kBacklog) != 0) {
+      bind(listener.get(), place.get(), place.length) != 0 || listen(listener.get(), kBacklog) != 0) {
     throw UsageError(fmt::format("{} {}: {}; choose another address", option, address, base::reason_of(errno)));
   }
   return listener;

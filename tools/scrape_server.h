@@ -16,7 +16,8 @@ struct Page {
 };
 
 /// A socket that listens at "127.0.0.1:9315" or "[::1]:0" (any free port). Throws UsageError that names `option`.
-/// Of a name the first address that the name service tells, however long that takes. The caller owns the socket.
+/// Of a name the first address that the name service tells; it has 5 s for that, and this blocks so long. The caller
+/// owns the socket.
 base::UniqueFd listen_for_pages(const std::string& option, const std::string& address);
 /// "http://127.0.0.1:9315/metrics", of such a socket.
 std::string page_address(int listener);

@@ -167,8 +167,8 @@ void say_again(const RunOptions& options, const Wish& wish) {
     words += (i == 0 ? " --nodes " : ",") + shell_quoted(options.nodes[i]);
   }
   words += options.is_explained ? " --explain" : "";
-  words += options.sanitized.empty() ? "" : " --sanitize=" + options.sanitized;
-  words += options.recorded.empty() ? "" : " --record=" + options.recorded;
+  words += options.sanitized.empty() ? "" : " --sanitize=" + shell_quoted(options.sanitized);
+  words += options.recorded.empty() ? "" : " --record=" + shell_quoted(options.recorded);
   words += options.keeps_going ? " --keep-going" : "";
   words += fmt::format(" --limit {} --", options.limit_s);
   for (const std::string& word : options.command) {

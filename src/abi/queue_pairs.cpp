@@ -154,11 +154,11 @@ int ibv_destroy_qp(ibv_qp* c) try {
     is_acknowledged = ringbolt::abi::wait_for_acknowledgement(ringbolt::abi::asynchronous_of(*c), "ibv_destroy_qp");
   }
   qp.place.leave();
+  qp.claim = {};  // from here on it counts for no limit, even where its memory stays
   if (!is_acknowledged) {
     return 0;  // the program may still acknowledge: the memory stays for good
   }
   if (ringbolt::base::is_explaining()) {
-    qp.claim = {};
     ringbolt::abi::keep_destroyed(&qp);
   } else {
     delete &qp;

@@ -139,11 +139,11 @@ void Relays::run() {
         n_idle = 0;
       }
     } catch (const std::exception&) {
-      // No memory just now: what was to be done is still to be done, in a while.
+      // No memory just now: what was to be done is still to be done, in a while. Not at the eventfd, which stays
+      // readable until sleep() reads it: this would be no pause.
       n_idle = 0;
       constexpr int kPauseMs = 1;
-      pollfd woken{wake_.get(), POLLIN, 0};
-      (void)::poll(&woken, 1, kPauseMs);
+      (void)::poll(nullptr, 0, kPauseMs);
     }
   }
 }

@@ -12,8 +12,8 @@ namespace ringbolt::group {
 /// The numbers of one group's calls: which the next ones of this rank have, how far each other rank has said that its
 /// own have ended, and what it has been told of this one's. By these a rank knows whether a call may begin: another one
 /// may be kMostAhead calls behind it at most, or messages behind their receiver, since it keeps what comes early. All
-/// numbers wrap at 2^32 and are compared by the sign of their difference. `peer` is a rank of the group. Pure. Not
-/// thread-safe.
+/// numbers wrap at 2^32 and are compared by the sign of their difference. `peer` is a rank of the group. A state
+/// machine: it only counts, and calls nobody. Not thread-safe.
 class CallNumbers {
  public:
   /// Part of the protocol: all ranks count by the same number.

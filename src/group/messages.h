@@ -26,7 +26,7 @@ class SelfMessages {
   void meet(bool is_send, const std::shared_ptr<Call>& call, std::byte* data, uint64_t bytes);
   /// What a call says whose deadline has passed.
   Status timed_out(const Call& call) const;
-  bool empty() const { return ends_.empty(); }
+  bool is_empty() const { return ends_.empty(); }
 
  private:
   /// An end that waits for the other.

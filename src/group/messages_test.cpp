@@ -44,7 +44,7 @@ TEST_F(SelfMessagesTest, the_second_end_copies_whichever_it_is) {
     EXPECT_TRUE(second->is_done() && second->status().is_ok());
     EXPECT_EQ(std::memcmp(to_.data(), from_.data(), 3), 0);
     EXPECT_EQ(to_[3], std::byte{0});
-    EXPECT_TRUE(messages_.empty());
+    EXPECT_TRUE(messages_.is_empty());
   }
 }
 

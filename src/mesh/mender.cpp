@@ -14,8 +14,8 @@ constexpr uint64_t kMendIntervalNs = 100'000'000;
 
 }  // namespace
 
-Mender::Mender(std::shared_ptr<engine::Station> station, Post& post)
-    : station_(std::move(station)), post_(post), ends_(station_ ? station_->n_cables() : 0) {}
+Mender::Mender(std::shared_ptr<engine::Station> station, Surroundings& around)
+    : station_(std::move(station)), around_(around), ends_(station_ ? station_->n_cables() : 0) {}
 
 void Mender::fail(uint32_t cable) { ends_[cable].mending.fail(station_->cable(cable).incarnation()); }
 
@@ -77,7 +77,7 @@ void Mender::go_on(uint32_t cable, uint64_t now_ns) {
           return;
         }
         station_->engine().start_cable(cable);
-        post_.on_mended(cable, now_ns);
+        around_.on_mended(cable, now_ns);
         break;
       case Mending::Step::nothing:
         break;
@@ -122,7 +122,7 @@ void Mender::tell(uint32_t cable) {
   }
   // Sent again each interval until the peer has come as far: either way may lose it.
   std::vector<std::byte> bytes = emit(word);
-  if (post_.send_mending(end.plan().peer, bytes)) {
+  if (around_.send_mending(end.plan().peer, bytes)) {
     return;
   }
   // Without rank 0: another way over cables, if there is one.

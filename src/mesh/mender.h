@@ -17,18 +17,18 @@ namespace ringbolt::mesh {
 /// call that may block for good has a thread of its own. Not thread-safe. `cable`: a local one of the station.
 class Mender {
  public:
-  /// Who carries its words, and is told what comes of it. Called from within its functions; may not call back.
-  class Post {
+  /// What carries its words, and is told what comes of it. Called from within its functions; may not call back.
+  class Surroundings {
    public:
-    virtual ~Post() = default;
+    virtual ~Surroundings() = default;
     /// To a rank, past the cables; never blocks. False: there is no way, and it goes over cables, if any are left.
     virtual bool send_mending(uint32_t to, std::span<const std::byte> word) = 0;
     /// A cable works again, as far as this end can tell.
     virtual void on_mended(uint32_t cable, uint64_t now_ns) = 0;
   };
 
-  /// `station` may be null: then there are no cables. `post` must outlive it.
-  Mender(std::shared_ptr<engine::Station> station, Post& post);
+  /// `station` may be null: then there are no cables. `around` must outlive it.
+  Mender(std::shared_ptr<engine::Station> station, Surroundings& around);
 
   /// The cable has failed here: it is dead to the engine already. Also from within hear(), which has it fail.
   void fail(uint32_t cable);
@@ -56,7 +56,7 @@ class Mender {
   void tell(uint32_t cable);
 
   std::shared_ptr<engine::Station> station_;
-  Post& post_;
+  Surroundings& around_;   // not owned
   std::vector<End> ends_;  // [local cable]
   uint64_t next_interval_ns_ = 0;
 };

@@ -15,7 +15,7 @@ using test::kRing;
 constexpr uint64_t kIntervalNs = 100'000'000;
 
 /// One rank whose mender is told of cables that fail, and of words that come over others.
-class MendingRank final : public engine::Receiver, public Mender::Post {
+class MendingRank final : public engine::Receiver, public Mender::Surroundings {
  public:
   using Carry = std::function<bool(uint32_t from, uint32_t to, std::span<const std::byte> word)>;
   MendingRank(engine::test::LoopFabric& fabric, uint32_t rank, Carry carry)
@@ -206,7 +206,7 @@ TEST_F(MenderTest, hears_of_its_own_cables_alone) {
 }
 
 TEST(Mender, without_a_station_has_nothing_to_do) {
-  class Nobody final : public Mender::Post {
+  class Nobody final : public Mender::Surroundings {
    public:
     bool send_mending(uint32_t, std::span<const std::byte>) override { return ++n_calls > 0; }
     void on_mended(uint32_t, uint64_t) override { ++n_calls; }

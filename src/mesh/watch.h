@@ -20,8 +20,8 @@ namespace ringbolt::mesh {
 /// Who is alive, as one rank of a mesh sees it: sends heartbeats through its cables and the side channel, hears those
 /// of others and their news of cables, and carries out what follows: other paths, cables that are connected anew, ranks
 /// that are given up. Under the mesh's lock. Not thread-safe. Times are base::now_ns(), and never go back; nothing here
-/// looks at the clock or blocks. In a mesh of one rank nobody is watched.
-class Watch : private Mender::Post {
+/// looks at the clock or blocks, but for wait_for_mending(), which does both. In a mesh of one rank nobody is watched.
+class Watch : private Mender::Surroundings {
  public:
   /// What it needs besides cables, and whom it tells. Called from within its functions: only what is const may be
   /// called back.
@@ -68,7 +68,7 @@ class Watch : private Mender::Post {
   void wait_for_mending(uint64_t time_ns) { mender_.wait_for_each(time_ns); }
 
  private:
-  // Mender::Post
+  // Mender::Surroundings
   bool send_mending(uint32_t to, std::span<const std::byte> word) override;
   void on_mended(uint32_t cable, uint64_t now_ns) override;
 

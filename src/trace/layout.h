@@ -114,12 +114,20 @@ struct alignas(64) QueuePairEntry {
 };
 static_assert(sizeof(QueuePairEntry) == 64);
 
+/// Whose the call is that returns to an address.
+enum class PlaceKind : uint8_t {
+  unknown,  ///< the thread that took the place has yet to say
+  wrapper,  ///< that of one of the verbs' own functions, not inlined, or of our libraries: its caller is wanted
+  own,      ///< the program's, as far as is known
+};
+
 /// Where a return address lies: the file that was loaded there, and the address in it.
 struct PlaceEntry {
-  // Taken by compare-and-swap, for good; `file` follows, and is empty until then.
+  // Taken by compare-and-swap, for good; what else there is follows. `file` is empty until then, and only readers of
+  // the file look at it and at `offset`. `kind` says all by itself, so that loads and stores of it may be relaxed.
   std::atomic<uint64_t> address;  ///< 0: a free place
   uint64_t offset;
-  uint8_t is_wrapper;  ///< one of the verbs' own functions, not inlined, or of our libraries: its caller is wanted
+  std::atomic<PlaceKind> kind;
   std::array<char, 239> file;
 };
 static_assert(sizeof(PlaceEntry) == 256);

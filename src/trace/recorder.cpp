@@ -194,12 +194,28 @@ QueuePairEntry* Recorder::add_queue_pair(const QueuePairEntry& made) noexcept {
   return target;
 }
 
+namespace {
+
+/// `may_be_wrapper`: of such a function the caller is known too.
+PlaceKind kind_of(uint64_t address, bool is_of_library, bool may_be_wrapper) {
+  return is_of_library || (may_be_wrapper && base::is_verbs_wrapper(address)) ? PlaceKind::wrapper : PlaceKind::own;
+}
+
+}  // namespace
+
 uint64_t Recorder::place_of_new_call(uint64_t returns_to, const void* frame) noexcept try {
   const base::CallSite site = base::call_site_of(frame, reinterpret_cast<const void*>(returns_to));
   const bool is_of_library = site.returns[0] != returns_to;  // one of ours has called for the program
   const uint64_t caller = is_of_library ? site.returns[0] : site.returns[1];
   const PlaceEntry* const known = add_place(returns_to, is_of_library, caller != 0);
-  if (known == nullptr || known->is_wrapper == 0 || caller == 0) {
+  if (known == nullptr || caller == 0) {
+    return returns_to;
+  }
+  PlaceKind kind = known->kind.load(std::memory_order_relaxed);
+  if (kind == PlaceKind::unknown) {
+    kind = kind_of(returns_to, is_of_library, true);  // another thread is about to say the same
+  }
+  if (kind == PlaceKind::own) {
     return returns_to;
   }
   note_place(caller);
@@ -208,7 +224,7 @@ uint64_t Recorder::place_of_new_call(uint64_t returns_to, const void* frame) noe
   return returns_to;
 }
 
-/// Null: there is no room, or nothing is known of the address.
+/// Null: there is no room, or nothing is known of the address, or another address was quicker, just now.
 PlaceEntry* Recorder::add_place(uint64_t address, bool is_of_library, bool may_be_wrapper) noexcept try {
   PlaceEntry* free = nullptr;
   for (size_t i = 0; i < kProbes; ++i) {
@@ -223,15 +239,18 @@ PlaceEntry* Recorder::add_place(uint64_t address, bool is_of_library, bool may_b
   if (free == nullptr || ::dladdr(reinterpret_cast<const void*>(address), &found) == 0 || found.dli_fname == nullptr) {
     return nullptr;  // a program with so many places has its addresses told
   }
+  const PlaceKind kind = kind_of(address, is_of_library, may_be_wrapper);
   uint64_t expected = 0;
   if (free->address.compare_exchange_strong(expected, address)) {
-    free->is_wrapper = is_of_library || (may_be_wrapper && base::is_verbs_wrapper(address)) ? 1 : 0;
+    free->kind.store(kind, std::memory_order_relaxed);
     free->offset = address - reinterpret_cast<uint64_t>(found.dli_fbase);
     std::array<char, 512> main{};
     // The program itself has the name that it was called by.
     const bool is_path = std::strchr(found.dli_fname, '/') != nullptr && found.dli_fname[0] == '/';
     const ssize_t length = is_path ? 0 : ::readlink("/proc/self/exe", main.data(), main.size() - 1);
     put_text(free->file, length > 0 ? main.data() : found.dli_fname);
+  } else if (expected != address) {
+    return nullptr;
   }
   return free;
 } catch (const std::bad_alloc&) {

@@ -101,15 +101,13 @@ class Recorder {
   [[gnu::always_inline]] uint64_t place_of_call(const void* address, const void* frame) noexcept {
     const auto returns_to = reinterpret_cast<uint64_t>(address);
     const PlaceEntry& known = tables_->places[place_of_address(returns_to)];
-    return known.address.load(std::memory_order_relaxed) == returns_to && known.is_wrapper == 0
-               ? returns_to
-               : place_of_new_call(returns_to, frame);
+    return is_own(known, returns_to) ? returns_to : place_of_new_call(returns_to, frame);
   }
   /// Whether the call that returns to `address` is known, and is the program's own: nobody wants to hear of its caller.
   bool is_own_place(const void* address) const noexcept {
     const auto returns_to = reinterpret_cast<uint64_t>(address);
     const PlaceEntry& known = tables_->places[place_of_address(returns_to)];
-    return known.address.load(std::memory_order_relaxed) == returns_to && known.is_wrapper == 0;
+    return is_own(known, returns_to);
   }
   /// An explanation, or a finding, was told; what does not fit is cut.
   /// `qpn` 0: of none. Fits kWords texts of 991 bytes; older ones are overwritten.
@@ -146,6 +144,11 @@ class Recorder {
 
   // Where probing begins (kProbes).
   static size_t place_of(uint32_t qpn) { return (qpn ^ qpn >> 10U) % kQueuePairs; }
+  // Of a place that another thread is just adding: not yet, and then add_place() decides.
+  static bool is_own(const PlaceEntry& known, uint64_t address) {
+    return known.address.load(std::memory_order_relaxed) == address &&
+           known.kind.load(std::memory_order_relaxed) == PlaceKind::own;
+  }
   static size_t place_of_address(uint64_t address) { return (address ^ address >> 8U) % kPlaces; }
   [[gnu::cold, gnu::noinline]] PlaceEntry* add_place(uint64_t address, bool is_of_library = false,
                                                      bool may_be_wrapper = false) noexcept;

@@ -55,7 +55,8 @@ struct TraceFile {
   std::vector<QueuePair> queue_pairs{};
   std::map<uint64_t, Place> places{};  ///< by address
   std::vector<Words> words{};
-  uint64_t overwritten = 0;  ///< events that newer ones have taken the place of
+  /// Events that newer ones have taken the place of: so many at most, since some numbers are never used.
+  uint64_t overwritten = 0;
 };
 
 /// `bytes` is a recorder's file, of any age and in any condition; `path` names it in errors. What is torn, overwritten

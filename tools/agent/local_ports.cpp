@@ -13,8 +13,11 @@
 #include <random>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/say.h"
 #include "link/stream_source.h"
 
 namespace ringbolt::tools::agent {
@@ -26,6 +29,7 @@ constexpr int kBacklog = 64;
 constexpr int kEventsAtOnce = 64;
 constexpr uint64_t kGreetingNs = 5'000'000'000;   // for a program to say whose queue pairs are its own
 constexpr uint64_t kAcceptPauseNs = 100'000'000;  // where no descriptor is left: one may come back
+constexpr uint64_t kSayAgainNs = 60'000'000'000;  // programs come again and again: said once in so long, not each time
 constexpr size_t kDestQpAt = 5;                   // in a packet's BTH, 24 bits, big-endian
 constexpr size_t kBthBytes = 12;
 constexpr uint32_t kManagementQp = 1;
@@ -92,16 +96,26 @@ void LocalPorts::accept(uint64_t now_ns) {
     const base::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.is_open()) {
       // EMFILE and its like: the listener stays readable, and would keep the agent awake until a descriptor comes back.
-      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED && watch_listener(EPOLL_CTL_MOD, 0)) {
+      const int error = errno;
+      if (error != EAGAIN && error != EINTR && error != ECONNABORTED && watch_listener(EPOLL_CTL_MOD, 0)) {
         paused_until_ns_ = now_ns + kAcceptPauseNs;
+        say_refused(base::reason_of(error), now_ns);
       }
       return;
     }
     try {
       add_program(socket.get(), now_ns);
-    } catch (const base::Error&) {
-      // No descriptor is left for its stream, which is said where one is taken: it is turned away, the others go on.
+    } catch (const base::Error& error) {
+      // No descriptor is left for its stream: it is turned away, the others go on.
+      say_refused(error.what(), now_ns);
     }
+  }
+}
+
+void LocalPorts::say_refused(const std::string& why, uint64_t now_ns) {
+  if (say_again_ns_ <= now_ns) {
+    say_again_ns_ = now_ns + kSayAgainNs;
+    base::say(fmt::format("ringbolt agent: a program can't have ringbolt0 just now: {}\n", why));
   }
 }
 
@@ -124,6 +138,8 @@ void LocalPorts::add_program(int socket, uint64_t now_ns) {
   event.data.fd = descriptor;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0) {
     programs_.emplace(descriptor, std::move(program));
+  } else {
+    say_refused(base::reason_of(errno), now_ns);
   }
 }
 

@@ -78,6 +78,8 @@ class LocalPorts final : public mesh::Courier::Sink {
   void accept(uint64_t now_ns);
   /// Of a socket that was accepted, whose descriptor is duplicated. Throws base::Error.
   void add_program(int socket, uint64_t now_ns);
+  /// On stderr, once a minute at most.
+  void say_refused(const std::string& why, uint64_t now_ns);
   /// False, with errno: epoll refuses.
   bool watch_listener(int operation, uint32_t events);
   void serve(Program& program, uint64_t now_ns);
@@ -100,6 +102,7 @@ class LocalPorts final : public mesh::Courier::Sink {
   base::UniqueFd epoll_;
   base::UniqueFd listener_;
   uint64_t paused_until_ns_ = 0;     // nobody is accepted until then; 0: everybody
+  uint64_t say_again_ns_ = 0;        // say_refused() is silent until then
   std::map<int, Program> programs_;  // by the descriptor of the endpoint
   struct Early {
     uint64_t since_ns = 0;
