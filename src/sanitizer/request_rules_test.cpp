@@ -105,23 +105,28 @@ TEST_F(OverlapTest, a_fenced_send_behind_a_read_is_not_as_it_was_posted) {
   EXPECT_EQ(list_[0].addr, next_->pieces[0].address) << "the device reads straight into the program's memory";
 }
 
-TEST_F(OverlapTest, the_last_fenced_send_has_what_the_read_leaves) {
-  Request& read = post(Use::read, memory_.piece(0, 100));
-  kept_.take(read);
-  const KeptMemory::Piece waits = read.pieces[0].kept;
-  find(Use::send, memory_.piece(0, 8), true);
-  ASSERT_EQ(read.borrower, 2U);
-  KeptMemories::leave_to(read, *next_);
-  KeptMemories::give_back(read);
-  auto later = request(3, Use::receive, {memory_.piece(0, 100)});
-  kept_.take(*later);
-  EXPECT_NE(later->pieces[0].kept.memory, waits.memory) << "it is being sent from";
-  KeptMemories::give_back(*next_);
-  auto last = request(4, Use::receive, {memory_.piece(0, 100)});
-  kept_.take(*last);
-  EXPECT_EQ(last->pieces[0].kept.memory, waits.memory) << "and free then";
-  KeptMemories::give_back(*later);
-  KeptMemories::give_back(*last);
+TEST_F(OverlapTest, what_a_read_has_kept_is_free_when_it_and_all_fenced_sends_of_it_are_over) {
+  for (const int last : {0, 1, 2}) {  // which of the three is over last
+    Request& read = post(Use::read, memory_.piece(0, 100));
+    kept_.take(read);
+    const KeptMemory::Piece waits = read.pieces[0].kept;
+    find(Use::send, memory_.piece(0, 8), true);
+    const std::unique_ptr<Request> first = std::move(next_);
+    find(Use::send, memory_.piece(50, 8), true);
+    Request* const users[] = {&read, first.get(), next_.get()};
+    for (const int over : {1, 2, 3}) {
+      auto later = request(3, Use::receive, {memory_.piece(0, 100)});
+      kept_.take(*later);
+      EXPECT_NE(later->pieces[0].kept.memory, waits.memory) << over << " of three use it yet, " << last << " the last";
+      KeptMemories::give_back(*later);
+      KeptMemories::give_back(*users[(last + over) % 3]);
+    }
+    auto later = request(4, Use::receive, {memory_.piece(0, 100)});
+    kept_.take(*later);
+    EXPECT_EQ(later->pieces[0].kept.memory, waits.memory) << "nobody uses it";
+    KeptMemories::give_back(*later);
+    table_.take_out(1);
+  }
 }
 
 TEST_F(OverlapTest, inline_data_are_copied_before_a_fence_can_wait) {

@@ -293,16 +293,8 @@ void Shadow::drop(uint32_t number) {
     return;
   }
   unpoison(*request);
-  give_back_kept(*request);
+  KeptMemories::give_back(*request);
   requests_.remember(*request);
-}
-
-void Shadow::give_back_kept(Request& request) {
-  Request* const borrower = request.borrower ? requests_.find(*request.borrower) : nullptr;
-  if (borrower != nullptr) {
-    KeptMemories::leave_to(request, *borrower);
-  }
-  KeptMemories::give_back(request);
 }
 
 void Shadow::drop_from(const std::vector<uint32_t>& numbers, size_t first) {
@@ -368,7 +360,7 @@ void Shadow::settle(ibv_wc& wc, const base::CallSite& site) {
     if (one->kept != nullptr) {
       one->kept->end_use();
     }
-    give_back_kept(*one);
+    KeptMemories::give_back(*one);
   }
 }
 

@@ -160,8 +160,6 @@ class Shadow {
   void drop_all(const std::vector<uint32_t>& numbers) RINGBOLT_REQUIRES(mutex_);
   /// Those of a post from the place in it on that was refused.
   void drop_from(const std::vector<uint32_t>& numbers, size_t first) RINGBOLT_EXCLUDES(mutex_);
-  /// It is over: its kept memory is free, or the fenced send's that is led there.
-  void give_back_kept(Request& request) RINGBOLT_REQUIRES(mutex_);
   void settle(ibv_wc& wc, const base::CallSite& site);
   void finish(Request& request, const ibv_wc& wc, const base::CallSite& site);
 

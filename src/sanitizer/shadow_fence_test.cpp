@@ -51,6 +51,26 @@ TEST_F(ShadowFenceTest, a_fenced_send_has_what_it_sends_until_it_is_over) {
   EXPECT_EQ(rules(), Rules{});
 }
 
+TEST_F(ShadowFenceTest, a_fenced_send_has_what_it_sends_though_another_is_refused) {
+  start();
+  send(0, 6, IBV_WR_RDMA_READ);
+  send(0, 6, IBV_WR_SEND, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+  device.room = 0;
+  ASSERT_EQ(send(0, 6, IBV_WR_SEND, IBV_SEND_SIGNALED | IBV_SEND_FENCE), ENOMEM);
+  device.room = SIZE_MAX;
+  device.complete_send(IBV_WC_RDMA_READ, "behind");
+  ASSERT_EQ(poll(), std::vector<uint64_t>{1});
+  EXPECT_EQ(text(0, 6), "behind");
+  receive(100, 6);  // into memory of ours as well
+  device.receive("later!");
+  const auto sent = device.sends.front().pieces[0];
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(sent.addr), sent.length), "behind");
+  device.complete_send();
+  poll();
+  EXPECT_EQ(text(100, 6), "later!");
+  EXPECT_EQ(rules(), Rules{});
+}
+
 TEST_F(ShadowFenceTest, a_fenced_send_is_no_copy_of_what_was_there_at_its_post) {
   start("buffers");  // nothing is held back: the READ goes straight into the program's memory
   write(0, "before");
