@@ -96,6 +96,7 @@ class Shadow {
   /// What the device says of a queue pair: see QueuePair.
   struct Nature {
     bool keeps;
+    bool names_refused;
     bool is_on_network;
   };
   /// `wanted`: as the program asked for it; `granted`: what it got.
