@@ -143,7 +143,7 @@ uint32_t Shadow::open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite&
   Owner request = request_of(qp, wr, site);
   tell(portable_.of_request(wr.opcode, request->length, site));
   std::vector<Finding> found;
-  const std::vector<Piece> copied = copied_pieces(wr, qp.caps.max_inline_data);
+  std::vector<Piece> copied = copied_pieces(wr, qp.caps.max_inline_data);
   {
     const base::LockGuard guard(mutex_);
     request->number = requests_.issue();
@@ -153,7 +153,11 @@ uint32_t Shadow::open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite&
     }
     find_overlaps_of_copy(requests_, *request, copied, found);
   }
-  find_poison_in(*request, copied);
+  if (wish_.has(Kind::early)) {
+    // What is not mapped is the device's to stumble over, or to refuse without a look.
+    std::erase_if(copied, [](const Piece& one) { return !is_mapped(one.address, one.length); });
+    find_poison_in(*request, copied);
+  }
   // Senders that leave their bytes in place for longer than the completion are our own, and mean it.
   inspect_source(*request, wr.sg_list, (wr.send_flags & base::kStaysInPlace) == 0);
   {

@@ -148,7 +148,7 @@ class Shadow {
   void hold_back_data(Request& request, ibv_sge* list) RINGBOLT_REQUIRES(mutex_);
   /// Looks at what is sent, and has the device send a copy of it, where that can be.
   void inspect_source(Request& request, ibv_sge* list, bool may_be_copied);
-  /// `pieces`: what it sends.
+  /// `pieces`: what it sends. All of it is mapped.
   void find_poison_in(const Request& request, std::span<const Piece> pieces);
   /// `error`: of the device.
   void after_send(const QueuePair& qp, int error, const base::CallSite& site);

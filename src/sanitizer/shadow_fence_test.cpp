@@ -1,6 +1,9 @@
 // Sends from where a READ or a receive before them is to write: fenced, not fenced, and with inline data. InfiniBand
 // Architecture Specification 1.4, 10.8.3.3.
 
+#include <sys/mman.h>
+
+#include <array>
 #include <cstring>
 
 #include "sanitizer/shadow_test_support.h"
@@ -103,6 +106,23 @@ TEST_F(ShadowFenceTest, inline_data_from_where_something_is_to_come) {
   wr.send_flags = kInline;
   ibv_send_wr* bad = nullptr;
   shadow->post_send(&qp, &wr, &bad, here());  // which a device refuses without a look
+}
+
+TEST_F(ShadowFenceTest, inline_data_that_are_not_mapped_are_the_devices_to_judge) {
+  start();
+  receive(100, 64);  // whose poison is looked for in what is sent
+  std::memcpy(memory.data() + 1024, memory.data() + 100, 32);
+  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  ::munmap(page, 4096);
+  std::array<ibv_sge, 2> pieces{ibv_sge{reinterpret_cast<uintptr_t>(page), 32, 0}, piece(1024, 32)};
+  ibv_send_wr wr{};
+  wr.sg_list = pieces.data();
+  wr.num_sge = 2;
+  wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(shadow->post_send(&qp, &wr, &bad, here()), 0);
+  EXPECT_EQ(rules(), Rules{"sent-before-received"}) << "of the piece behind it, which is mapped";
 }
 
 }  // namespace
