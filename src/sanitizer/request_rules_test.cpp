@@ -250,6 +250,23 @@ TEST_F(RemoteAccessesTest, count_from_enter_to_leave_for_their_bytes_and_key) {
   EXPECT_EQ(enter(access(8, two_.qp, IBV_WR_RDMA_WRITE, 100)), Rules{"write-may-pass-read"});
 }
 
+TEST_F(RemoteAccessesTest, behind_a_read_or_an_atomic_say_which_of_both_is_to_be_polled) {
+  for (const ibv_wr_opcode earlier : {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP}) {
+    const bool is_read = earlier == IBV_WR_RDMA_READ;
+    EXPECT_EQ(enter(access(1, one_.qp, earlier, 100)), Rules{});
+    const auto write = access(2, one_.qp, IBV_WR_RDMA_WRITE, 100);
+    std::vector<Finding> found;
+    accesses_.enter(table_, *write, found);
+    ASSERT_EQ(rules_of(found), Rules{"write-may-pass-read"});
+    EXPECT_EQ(found[0].what.find("READ") != std::string::npos, is_read) << found[0].what;
+    EXPECT_EQ(found[0].what.find("earlier atomic") != std::string::npos, !is_read) << found[0].what;
+    EXPECT_EQ(found[0].fix.find("the READ's completion") != std::string::npos, is_read) << found[0].fix;
+    EXPECT_EQ(found[0].fix.find("the atomic's completion") != std::string::npos, !is_read) << found[0].fix;
+    accesses_.leave(*write);
+    leave(1);
+  }
+}
+
 TEST_F(RemoteAccessesTest, of_no_bytes_race_with_nobody) {
   EXPECT_EQ(enter(access(1, one_.qp, IBV_WR_RDMA_WRITE, 100, 0)), Rules{});
   EXPECT_EQ(enter(access(2, two_.qp, IBV_WR_RDMA_WRITE, 100)), Rules{});
