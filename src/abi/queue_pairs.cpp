@@ -53,7 +53,9 @@ Qp* make_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
   note_recorded(*c, asked);
   tell_sanitizer([&](sanitizer::Shadow& known, const base::CallSite& site) {
     const device::Port& port = port_of(pd->context);
-    known.queue_pair_made(*c, asked, wanted.cap, {!port.profile.takes_away(), port.is_on_network()}, site);
+    // Profiles that take something away have drivers that may leave bad_wr alone (docs/profiles.md).
+    const bool is_plain = !port.profile.takes_away();
+    known.queue_pair_made(*c, asked, wanted.cap, {is_plain, is_plain, port.is_on_network()}, site);
   });
   return qp;
 }

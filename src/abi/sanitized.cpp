@@ -30,7 +30,7 @@ namespace {
 
 thread_local base::CallSite called_from{};  // of the extended verbs' call that goes on
 
-/// RINGBOLT_EXPLAIN: the post that the sanitizer passes on just now, as the program made it.
+/// RINGBOLT_EXPLAIN: the post that the sanitizer passes on just now, as the program made it: what is left of its list.
 struct Passed {
   device::SendPosting send{};
   device::ReceivePosting receive{};
@@ -97,15 +97,25 @@ RINGBOLT_WITHIN int sanitized_notification(ibv_cq* cq, int solicited_only) {
   return request_notification(cq, solicited_only);
 }
 
+/// `wr` is the beginning of what is left: the sanitizer may pass a list on in parts.
+template <class Wr>
+device::Posting<Wr> next_part(device::Posting<Wr>& left, const Wr* wr) {
+  const device::Posting<Wr> part = left;
+  for (; wr != nullptr && left.original != nullptr; wr = wr->next) {
+    left.original = left.original->next;
+  }
+  return part;
+}
+
 // What the sanitizer calls where RINGBOLT_EXPLAIN wants to know of posts, too.
 int passed_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
-  return Qp::of(qp).impl->post_send_noted(wr, bad, passed.send);
+  return Qp::of(qp).impl->post_send_noted(wr, bad, next_part(passed.send, wr));
 }
 int passed_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  return Qp::of(qp).impl->post_receive_noted(wr, bad, passed.receive);
+  return Qp::of(qp).impl->post_receive_noted(wr, bad, next_part(passed.receive, wr));
 }
 int passed_post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  return Srq::of(srq).impl->post_noted(wr, bad, passed.receive);
+  return Srq::of(srq).impl->post_noted(wr, bad, next_part(passed.receive, wr));
 }
 
 /// Without a place among the program's objects: it must not keep a context from closing.

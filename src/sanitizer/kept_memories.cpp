@@ -34,21 +34,18 @@ void KeptMemories::give_back(Request& request) {
     }
   }
   request.kept = nullptr;
-  for (const KeptMemory::Piece& one : request.inherited) {
+  for (const KeptMemory::Piece& one : request.borrowed) {
     request.lender->give_back(one);
   }
-  request.inherited.clear();
+  request.borrowed.clear();
   request.lender = nullptr;
 }
 
-void KeptMemories::leave_to(Request& request, Request& heir) {
+void KeptMemories::lend(Request& owner, const KeptMemory::Piece& piece, Request& borrower) {
   // Both are of one queue pair, and so of one domain: the lender is always the same.
-  heir.lender = request.kept;
-  for (Piece& one : request.pieces) {
-    if (one.kept.memory != nullptr) {
-      heir.inherited.push_back(std::exchange(one.kept, {}));
-    }
-  }
+  borrower.lender = owner.kept;
+  borrower.borrowed.push_back(piece);
+  owner.kept->share(piece);
 }
 
 const KeptMemory* KeptMemories::find(const ibv_pd* pd) const {

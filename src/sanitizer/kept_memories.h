@@ -22,11 +22,12 @@ class KeptMemories {
   /// `list`: the copy that the device gets (PostedList), by Piece::segment. May register memory, which is a call of
   /// the device; false also for a request without pieces.
   bool take(Request& request, ibv_sge* list);
-  /// Of a request that is over. No effect where it has none.
+  /// Its own, and what was lent to it, of a request that is over. No effect where it has none.
   /// The device must have done with the request.
   static void give_back(Request& request);
-  /// All of it is `heir`'s from here on, which sends from there, and is not over.
-  static void leave_to(Request& request, Request& heir);
+  /// `borrower` sends from `piece` of `owner`'s, which stays until both have given it back, whoever is over first.
+  /// Throws std::bad_alloc.
+  static void lend(Request& owner, const KeptMemory::Piece& piece, Request& borrower);
 
   /// What there is of the domain; null: nothing.
   /// Good until remove().

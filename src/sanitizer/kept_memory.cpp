@@ -60,6 +60,12 @@ KeptMemory::Piece KeptMemory::take(uint32_t length) {
 }
 
 void KeptMemory::give_back(const Piece& piece) {
+  if (const auto shared = shares_.find(piece.memory); shared != shares_.end()) {
+    if (--shared->second == 0) {
+      shares_.erase(shared);
+    }
+    return;
+  }
   const size_t size = std::bit_ceil(std::max<size_t>(piece.length, kLeastPiece));
   free_[static_cast<size_t>(std::countr_zero(size))].push_back(piece);
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace ringbolt::sanitizer {
@@ -22,7 +23,8 @@ class KeptMemory {
     void (*remove)(void* region);
   };
   /// A piece of it; null: there is none.
-  /// Of take() until give_back(). Its bytes are what the one before has left there: nothing clears them.
+  /// Of take() until it is given back as often as it is used. Its bytes are what the one before has left there:
+  /// nothing clears them.
   struct Piece {
     std::byte* memory = nullptr;
     uint32_t lkey = 0;
@@ -37,6 +39,9 @@ class KeptMemory {
 
   /// In bytes; 0 is allowed. Null beyond 16 MiB, and where a domain has 1 GiB already.
   Piece take(uint32_t length);
+  /// Another request uses a piece that was taken, and gives it back, too. Throws std::bad_alloc.
+  void share(const Piece& piece) { ++shares_[piece.memory]; }
+  /// Free when nobody else uses it.
   void give_back(const Piece& piece);
 
   /// Somebody copies out of it, without a lock: it must stay. From begin_use() to end_use(), any number of times.
@@ -57,6 +62,7 @@ class KeptMemory {
   const Calls calls_;
   std::vector<Chunk> chunks_;
   std::array<std::vector<Piece>, kClasses> free_;
+  std::unordered_map<const std::byte*, uint32_t> shares_;  // uses of a piece beyond the first; none is 0
   size_t total_bytes_ = 0;
   uint32_t uses_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/say.h"
+#include "sanitizer/kept_memories.h"
 #include "sanitizer/received_data.h"
 #include "sanitizer/words.h"
 
@@ -24,14 +25,14 @@ Finding overlap(const Request& request, const Piece& piece, const Request& earli
 }
 
 /// Has the fenced request send from where what `target` reads will lie. False: parts of it lie elsewhere.
-/// The kept memory stays until the fenced request is over: it may be under way still when the READ was polled.
-bool lead_to_kept(const Request& request, Request& target, const Piece& piece, ibv_sge& segment) {
+/// The kept memory stays until both are over: the fenced request may be under way still when the READ was polled.
+bool lead_to_kept(Request& request, Request& target, const Piece& piece, ibv_sge& segment) {
   for (const Piece& one : target.pieces) {
     if (one.kept.memory != nullptr && piece.address >= one.address &&
         piece.address + piece.length <= one.address + one.length) {
       segment.addr = reinterpret_cast<uintptr_t>(one.kept.memory) + (piece.address - one.address);
       segment.lkey = one.kept.lkey;
-      target.borrower = request.number;  // the latest is over last: requests of one send queue complete in order
+      KeptMemories::lend(target, one.kept, request);
       return true;
     }
   }

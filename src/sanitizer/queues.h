@@ -93,6 +93,7 @@ struct QueuePair {
   bool signals_all = false;
   bool is_on_network = false;          ///< its device is
   bool keeps = false;                  ///< what it receives may wait elsewhere: its device is a plain one
+  bool names_refused = true;           ///< in bad_wr, of each list that its device does not take whole
   CompletionQueue* send_cq = nullptr;  ///< null: one that nobody has told of
   CompletionQueue* receive_cq = nullptr;
   SharedQueue* srq = nullptr;

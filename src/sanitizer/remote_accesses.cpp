@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,15 +22,21 @@ Access access_of(const Request& request) {
 
 Finding race(const Request& earlier, const Request& later) {
   const bool is_same = earlier.qp == later.qp;
+  std::string what = "requests of two queue pairs access the same memory of a peer, and nothing orders them";
+  std::string fix = "poll the first one's completion before posting the second, or use one queue pair";
+  if (is_same) {
+    what = earlier.is_atomic() ? "a WRITE may change what an earlier atomic has yet to act on"
+                               : "a WRITE or an atomic may change what an earlier READ has yet to read";
+    fix = fmt::format("post the later one with IBV_SEND_FENCE, or poll the {}'s completion first",
+                      earlier.is_atomic() ? "atomic" : "READ");
+  }
   return {Kind::races,
           is_same ? "write-may-pass-read" : "remote-accesses-unordered",
-          is_same ? "a WRITE or an atomic may change what an earlier READ has yet to read"
-                  : "requests of two queue pairs access the same memory of a peer, and nothing orders them",
+          std::move(what),
           fmt::format("{} at {:#x}, rkey {:#x}; {} at {:#x} is not complete", text_of(later), later.remote_address,
                       later.rkey, text_of(earlier), earlier.remote_address),
           {{"posted", later.posted}, {"first posted", earlier.posted}},
-          is_same ? "post the later one with IBV_SEND_FENCE, or poll the READ's completion first"
-                  : "poll the first one's completion before posting the second, or use one queue pair"};
+          std::move(fix)};
 }
 
 }  // namespace

@@ -66,9 +66,9 @@ struct Request {
   uint32_t rkey = 0;
   base::CallSite posted{};
   std::vector<Piece> pieces;
-  std::optional<ReadOnly> read_only{};         ///< where the device may not write what comes
-  std::optional<uint32_t> borrower{};          ///< of a READ: the last fenced send that is led to its kept memory
-  std::vector<KeptMemory::Piece> inherited{};  ///< of a fenced send: what a READ that is over has left it, of `lender`
+  std::optional<ReadOnly> read_only{};  ///< where the device may not write what comes
+  std::vector<KeptMemory::Piece>
+      borrowed{};  ///< of a fenced send: kept pieces of READs that it sends from, of `lender`
   KeptMemory* lender = nullptr;
   std::optional<uint32_t> race_place{};   ///< in the table of races
   std::optional<RaceTable::Entry> met{};  ///< what another process did meanwhile

@@ -105,23 +105,28 @@ TEST_F(OverlapTest, a_fenced_send_behind_a_read_is_not_as_it_was_posted) {
   EXPECT_EQ(list_[0].addr, next_->pieces[0].address) << "the device reads straight into the program's memory";
 }
 
-TEST_F(OverlapTest, the_last_fenced_send_has_what_the_read_leaves) {
-  Request& read = post(Use::read, memory_.piece(0, 100));
-  kept_.take(read);
-  const KeptMemory::Piece waits = read.pieces[0].kept;
-  find(Use::send, memory_.piece(0, 8), true);
-  ASSERT_EQ(read.borrower, 2U);
-  KeptMemories::leave_to(read, *next_);
-  KeptMemories::give_back(read);
-  auto later = request(3, Use::receive, {memory_.piece(0, 100)});
-  kept_.take(*later);
-  EXPECT_NE(later->pieces[0].kept.memory, waits.memory) << "it is being sent from";
-  KeptMemories::give_back(*next_);
-  auto last = request(4, Use::receive, {memory_.piece(0, 100)});
-  kept_.take(*last);
-  EXPECT_EQ(last->pieces[0].kept.memory, waits.memory) << "and free then";
-  KeptMemories::give_back(*later);
-  KeptMemories::give_back(*last);
+TEST_F(OverlapTest, what_a_read_has_kept_is_free_when_it_and_all_fenced_sends_of_it_are_over) {
+  for (const int last : {0, 1, 2}) {  // which of the three is over last
+    Request& read = post(Use::read, memory_.piece(0, 100));
+    kept_.take(read);
+    const KeptMemory::Piece waits = read.pieces[0].kept;
+    find(Use::send, memory_.piece(0, 8), true);
+    const std::unique_ptr<Request> first = std::move(next_);
+    find(Use::send, memory_.piece(50, 8), true);
+    Request* const users[] = {&read, first.get(), next_.get()};
+    for (const int over : {1, 2, 3}) {
+      auto later = request(3, Use::receive, {memory_.piece(0, 100)});
+      kept_.take(*later);
+      EXPECT_NE(later->pieces[0].kept.memory, waits.memory) << over << " of three use it yet, " << last << " the last";
+      KeptMemories::give_back(*later);
+      KeptMemories::give_back(*users[(last + over) % 3]);
+    }
+    auto later = request(4, Use::receive, {memory_.piece(0, 100)});
+    kept_.take(*later);
+    EXPECT_EQ(later->pieces[0].kept.memory, waits.memory) << "nobody uses it";
+    KeptMemories::give_back(*later);
+    table_.take_out(1);
+  }
 }
 
 TEST_F(OverlapTest, inline_data_are_copied_before_a_fence_can_wait) {
@@ -243,6 +248,23 @@ TEST_F(RemoteAccessesTest, count_from_enter_to_leave_for_their_bytes_and_key) {
   leave(1);
   EXPECT_EQ(enter(access(7, two_.qp, IBV_WR_RDMA_READ, 100)), Rules{});
   EXPECT_EQ(enter(access(8, two_.qp, IBV_WR_RDMA_WRITE, 100)), Rules{"write-may-pass-read"});
+}
+
+TEST_F(RemoteAccessesTest, behind_a_read_or_an_atomic_say_which_of_both_is_to_be_polled) {
+  for (const ibv_wr_opcode earlier : {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP}) {
+    const bool is_read = earlier == IBV_WR_RDMA_READ;
+    EXPECT_EQ(enter(access(1, one_.qp, earlier, 100)), Rules{});
+    const auto write = access(2, one_.qp, IBV_WR_RDMA_WRITE, 100);
+    std::vector<Finding> found;
+    accesses_.enter(table_, *write, found);
+    ASSERT_EQ(rules_of(found), Rules{"write-may-pass-read"});
+    EXPECT_EQ(found[0].what.find("READ") != std::string::npos, is_read) << found[0].what;
+    EXPECT_EQ(found[0].what.find("earlier atomic") != std::string::npos, !is_read) << found[0].what;
+    EXPECT_EQ(found[0].fix.find("the READ's completion") != std::string::npos, is_read) << found[0].fix;
+    EXPECT_EQ(found[0].fix.find("the atomic's completion") != std::string::npos, !is_read) << found[0].fix;
+    accesses_.leave(*write);
+    leave(1);
+  }
 }
 
 TEST_F(RemoteAccessesTest, of_no_bytes_race_with_nobody) {

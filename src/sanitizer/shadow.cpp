@@ -21,19 +21,36 @@
 namespace ringbolt::sanitizer {
 namespace {
 
-/// Tells the program what the device has said, and returns from which place of the list on nothing counts as posted.
-/// `refused` null: some devices leave the program's pointer alone, and so it stays. How many they have taken nobody
-/// knows then, and all are forgotten: their completions have the program's numbers all the same.
-template <class Wr>
-size_t name_refused(const PostedList<Wr>& list, const Wr* refused, Wr** bad) {
-  if (refused == nullptr) {
-    return 0;
+/// What a device answers to a list, and how many of its requests it has taken.
+struct Outcome {
+  int error = 0;
+  size_t taken = 0;
+};
+
+/// Posts the list and tells the program which of its requests was refused, as far as the device says so.
+/// `one_by_one`: in posts of one request each, which the device takes as it takes the list. Of a device that leaves
+/// bad_wr alone nobody knows else how many it has taken: what it writes to would be given back as if it were refused.
+/// `post(first, &refused)`: the device's call.
+template <class Wr, class Post>
+Outcome post_list(PostedList<Wr>& list, bool one_by_one, Wr** bad, const Post& post) {
+  size_t posted = 0;
+  for (Wr* next = list.first(); next != nullptr;) {
+    Wr* const first = next;
+    next = one_by_one ? std::exchange(first->next, nullptr) : nullptr;
+    Wr* refused = nullptr;  // never the program's pointer, which stays as it is where the device names none
+    if (const int error = post(first, &refused)) {
+      if (refused == nullptr) {
+        return {error, posted};
+      }
+      const size_t place = list.place_of(refused);
+      if (bad != nullptr) {
+        *bad = list.original(place);
+      }
+      return {error, place};
+    }
+    ++posted;
   }
-  const size_t place = list.place_of(refused);
-  if (bad != nullptr) {
-    *bad = list.original(place);
-  }
-  return place;
+  return {0, list.requests().size()};
 }
 
 }  // namespace
@@ -74,10 +91,13 @@ int Shadow::post_send(ibv_qp* c, ibv_send_wr* wr, ibv_send_wr** bad, const base:
     for (ibv_send_wr& one : list.requests()) {
       numbers.push_back(open_send(*qp, one, site));
     }
-    ibv_send_wr* refused = nullptr;
-    // Without `bad` the device takes all of them or none.
-    if (const int error = calls_.post_send(c, list.first(), bad == nullptr ? nullptr : &refused)) {
-      drop_from(numbers, name_refused(list, refused, bad));
+    // Without `bad` the device takes all of them or none: the list must reach it as one.
+    const bool one_by_one = bad != nullptr && !qp->names_refused;
+    const auto post = [&](ibv_send_wr* first, ibv_send_wr** refused) {
+      return calls_.post_send(c, first, bad == nullptr ? nullptr : refused);
+    };
+    if (const auto [error, taken] = post_list(list, one_by_one, bad, post); error != 0) {
+      drop_from(numbers, taken);
       after_send(*qp, error, site);
       return error;
     }
@@ -100,9 +120,10 @@ int Shadow::post_receives(Object* c, Post post, QueuePair* qp, SharedQueue* srq,
     for (ibv_recv_wr& one : list.requests()) {
       numbers.push_back(open_receive(qp, srq, c->pd, one, site));
     }
-    ibv_recv_wr* refused = nullptr;
-    if (const int error = post(c, list.first(), &refused)) {
-      drop_from(numbers, name_refused(list, refused, bad));
+    const bool one_by_one = qp != nullptr && !qp->names_refused;  // of shared queues all devices name it
+    const auto post_to = [&](ibv_recv_wr* first, ibv_recv_wr** refused) { return post(c, first, refused); };
+    if (const auto [error, taken] = post_list(list, one_by_one, bad, post_to); error != 0) {
+      drop_from(numbers, taken);
       return error;
     }
   }
@@ -122,7 +143,7 @@ uint32_t Shadow::open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite&
   Owner request = request_of(qp, wr, site);
   tell(portable_.of_request(wr.opcode, request->length, site));
   std::vector<Finding> found;
-  const std::vector<Piece> copied = copied_pieces(wr, qp.caps.max_inline_data);
+  std::vector<Piece> copied = copied_pieces(wr, qp.caps.max_inline_data);
   {
     const base::LockGuard guard(mutex_);
     request->number = requests_.issue();
@@ -132,7 +153,11 @@ uint32_t Shadow::open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite&
     }
     find_overlaps_of_copy(requests_, *request, copied, found);
   }
-  find_poison_in(*request, copied);
+  if (wish_.has(Kind::early)) {
+    // What is not mapped is the device's to stumble over, or to refuse without a look.
+    std::erase_if(copied, [](const Piece& one) { return !is_mapped(one.address, one.length); });
+    find_poison_in(*request, copied);
+  }
   // Senders that leave their bytes in place for longer than the completion are our own, and mean it.
   inspect_source(*request, wr.sg_list, (wr.send_flags & base::kStaysInPlace) == 0);
   {
@@ -293,16 +318,8 @@ void Shadow::drop(uint32_t number) {
     return;
   }
   unpoison(*request);
-  give_back_kept(*request);
+  KeptMemories::give_back(*request);
   requests_.remember(*request);
-}
-
-void Shadow::give_back_kept(Request& request) {
-  Request* const borrower = request.borrower ? requests_.find(*request.borrower) : nullptr;
-  if (borrower != nullptr) {
-    KeptMemories::leave_to(request, *borrower);
-  }
-  KeptMemories::give_back(request);
 }
 
 void Shadow::drop_from(const std::vector<uint32_t>& numbers, size_t first) {
@@ -368,7 +385,7 @@ void Shadow::settle(ibv_wc& wc, const base::CallSite& site) {
     if (one->kept != nullptr) {
       one->kept->end_use();
     }
-    give_back_kept(*one);
+    KeptMemories::give_back(*one);
   }
 }
 

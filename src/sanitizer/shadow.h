@@ -96,6 +96,7 @@ class Shadow {
   /// What the device says of a queue pair: see QueuePair.
   struct Nature {
     bool keeps;
+    bool names_refused;
     bool is_on_network;
   };
   /// `wanted`: as the program asked for it; `granted`: what it got.
@@ -147,7 +148,7 @@ class Shadow {
   void hold_back_data(Request& request, ibv_sge* list) RINGBOLT_REQUIRES(mutex_);
   /// Looks at what is sent, and has the device send a copy of it, where that can be.
   void inspect_source(Request& request, ibv_sge* list, bool may_be_copied);
-  /// `pieces`: what it sends.
+  /// `pieces`: what it sends. All of it is mapped.
   void find_poison_in(const Request& request, std::span<const Piece> pieces);
   /// `error`: of the device.
   void after_send(const QueuePair& qp, int error, const base::CallSite& site);
@@ -160,8 +161,6 @@ class Shadow {
   void drop_all(const std::vector<uint32_t>& numbers) RINGBOLT_REQUIRES(mutex_);
   /// Those of a post from the place in it on that was refused.
   void drop_from(const std::vector<uint32_t>& numbers, size_t first) RINGBOLT_EXCLUDES(mutex_);
-  /// It is over: its kept memory is free, or the fenced send's that is led there.
-  void give_back_kept(Request& request) RINGBOLT_REQUIRES(mutex_);
   void settle(ibv_wc& wc, const base::CallSite& site);
   void finish(Request& request, const ibv_wc& wc, const base::CallSite& site);
 

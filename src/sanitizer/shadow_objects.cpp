@@ -148,6 +148,7 @@ void Shadow::queue_pair_made(ibv_qp& qp, const ibv_qp_init_attr& wanted, const i
   owned_.made(ObjectKind::qp, &qp, site);
   QueuePair& pair = queues_.add(qp, wanted, granted);
   pair.keeps = nature.keeps;
+  pair.names_refused = nature.names_refused;
   pair.is_on_network = nature.is_on_network;
 }
 

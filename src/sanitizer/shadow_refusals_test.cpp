@@ -27,6 +27,7 @@ TEST_F(ShadowRefusalTest, who_refuses_a_request_is_passed_on_with_the_programs_o
   ibv_recv_wr* bad = nullptr;
   EXPECT_EQ(shadow->post_receive(&qp, list.data(), &bad, here()), ENOMEM);
   EXPECT_EQ(bad, &list[1]);
+  EXPECT_EQ(device.posts, 1U) << "a device that names it gets the list as it is";
   EXPECT_EQ(text(100, 9), "untouched") << "what was never posted is the program's";
   device.receive("received");
   EXPECT_EQ(poll(), std::vector<uint64_t>{10});
@@ -49,8 +50,8 @@ TEST_F(ShadowRefusalTest, receives_that_are_refused_need_no_bad_wr) {
 
 TEST_F(ShadowRefusalTest, refusals_without_a_name_leave_the_programs_pointer_alone) {
   // As the driver of a Mac was seen to refuse: a negated errno, and bad_wr untouched (docs/profiles.md).
-  start();
   device.names_refused = false;
+  start();
   std::array<ibv_sge, 2> pieces{piece(0, 8), piece(100, 8)};
   std::array<ibv_recv_wr, 2> receives{};
   std::array<ibv_send_wr, 2> sends{};
@@ -67,15 +68,23 @@ TEST_F(ShadowRefusalTest, refusals_without_a_name_leave_the_programs_pointer_alo
   device.room = 1;
   EXPECT_EQ(shadow->post_receive(&qp, receives.data(), &bad_receive, here()), -ENOMEM);
   EXPECT_EQ(bad_receive, never);
+  EXPECT_EQ(text(100, 8), std::string(8, '\0')) << "what was never posted is the program's";
+  device.receive("received");
+  EXPECT_EQ(poll(), std::vector<uint64_t>{10});
+  EXPECT_EQ(text(0, 8), "received") << "one was taken, and has what came for it";
   auto* const none = reinterpret_cast<ibv_send_wr*>(8);
   ibv_send_wr* bad_send = none;
   device.room = 1;
   EXPECT_EQ(shadow->post_send(&qp, sends.data(), &bad_send, here()), -ENOMEM);
   EXPECT_EQ(bad_send, none);
+  write(0, "changed!");
   device.complete_send();
   EXPECT_EQ(poll(), std::vector<uint64_t>{20}) << "one was taken, and completes under the program's number";
-  EXPECT_EQ(rules(), Rules{});
+  EXPECT_EQ(rules(), Rules{"send-buffer-changed"}) << "and is looked after until then";
   device.room = SIZE_MAX;
+  device.posts = 0;
+  EXPECT_EQ(shadow->post_send(&qp, sends.data(), nullptr, here()), 0);
+  EXPECT_EQ(device.posts, 1U) << "what is to be taken whole or not at all is one list";
 }
 
 TEST_F(ShadowRefusalTest, requests_without_sound_memory_are_the_devices_to_judge) {

@@ -214,7 +214,7 @@ TEST_F(ShadowTest, a_queue_pair_on_queues_that_nobody_told_of_works) {
   ibv_cq untold{};
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = &untold;
-  shadow->queue_pair_made(qp, wanted, {100, 100, 4, 4, 0}, {true, false}, here());
+  shadow->queue_pair_made(qp, wanted, {100, 100, 4, 4, 0}, {true, true, false}, here());
   EXPECT_EQ(receive(0, 8), 0);
   EXPECT_EQ(send(100, 8), 0);
   device.receive("12345678");

@@ -33,10 +33,12 @@ struct FakeDevice {
   std::deque<ibv_wc> completions;
   uint32_t registered = 0;
   size_t room = SIZE_MAX;     ///< requests that it takes still; beyond, ENOMEM
-  bool names_refused = true;  ///< else -ENOMEM, and bad_wr as it was
+  bool names_refused = true;  ///< else -ENOMEM, and bad_wr as it was; queue pairs connected later are told of so
+  size_t posts = 0;           ///< calls, each with a list
 
   template <class Wr>
   int take(std::deque<Posted>& queue, Wr* wr, Wr** bad) {
+    ++posts;
     for (; wr != nullptr; wr = wr->next) {
       if (room == 0 && !names_refused) {
         return -ENOMEM;
@@ -147,7 +149,7 @@ class Shadowed : public ::testing::Test {
     pair.qp_type = IBV_QPT_RC;
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = &cq;
-    shadow->queue_pair_made(pair, wanted, {depth, depth, 4, 4, 64}, {true, false}, here());
+    shadow->queue_pair_made(pair, wanted, {depth, depth, 4, 4, 64}, {true, device.names_refused, false}, here());
     ibv_qp_attr attributes{};
     attributes.dest_qp_num = 9U << 14U;
     for (const ibv_qp_state state : {IBV_QPS_RTR, IBV_QPS_RTS}) {
