@@ -143,8 +143,8 @@ class Calling {
           base::put_le(std::span<std::byte>(why), 0, static_cast<uint32_t>(awaited.error));
           connection.queue({.type = FrameType::goodbye}, make_payload(std::move(why)));
           connection.flush();
-          if (base::now_ns() - heard_ns >= kSilentNs) {
-            fail(awaited.error, "it waits for " + whom_it_waits_for(who, heard_ns) + kIfStopped);
+          if (base::now_ns() - heard_ns >= config_.silent_ms * kMsNs) {
+            fail(awaited.error, "it waits for " + whom_it_waits_for(who, heard_ns, config_.silent_ms) + kIfStopped);
           }
           fail(awaited.error, fmt::format("rank 0 still waits for {}{}", who, kIfMissing));
         }
@@ -187,9 +187,9 @@ Connection call_root(const Config& config, const Key& key, uint64_t deadline_ns)
   return Calling(config, key, deadline_ns).run();
 }
 
-std::string whom_it_waits_for(const std::string& who, uint64_t heard_ns) {
+std::string whom_it_waits_for(const std::string& who, uint64_t heard_ns, uint64_t silent_ms) {
   const uint64_t silent_ns = base::now_ns() - heard_ns;
-  if (silent_ns < kSilentNs) {
+  if (silent_ns < silent_ms * kMsNs) {
     return who;
   }
   return fmt::format("rank 0, which has said nothing for {} ms{}", silent_ns / kMsNs,

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import command
 from command import CommandCase
 from conftest import WORDS
 

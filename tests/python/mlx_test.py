@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import command
 from command import CommandCase
 from conftest import WORDS
 
