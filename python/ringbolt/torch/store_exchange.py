@@ -55,17 +55,16 @@ class StoreExchange:
             left_s = self._until - time.monotonic()
             if left_s <= 0:
                 raise self._absence(rank, prefix)
-            if pause_s == _FIRST_PAUSE_S:
-                self._bound_answers(left_s)
             time.sleep(min(pause_s, left_s))
+            self._bound_answers(left_s)
             pause_s = min(1.5 * pause_s, _LONGEST_PAUSE_S)
         share, _, who = self._ask(lambda: self._store.get(f"{prefix}{rank}")).decode().partition(" ")
         self._people[rank] = who
         return bytes.fromhex(share)
 
     def _bound_answers(self, limit_s: float):
-        """So that a store whose process is stopped fails: in some versions of PyTorch the limit of the last wait() is that of every
-        answer after it, and without one there is none. It waits for what is there."""
+        """So that a store whose process is stopped fails, and add() behind this does not hang: only wait() takes a limit, which
+        in some versions of PyTorch holds for all answers after it, too. It waits for what is there."""
         self._ask(lambda: self._store.wait([f"who/{self._rank}"], timedelta(seconds=max(_LEAST_ANSWER_S, limit_s))))
 
     def _ask(self, question):
@@ -77,13 +76,15 @@ class StoreExchange:
 
     def _broken(self, problem: RuntimeError) -> GroupError:
         text = str(problem).strip()
-        if not any(word in text.lower() for word in _NETWORK):
+        # The store itself: nothing waits here for a key that is not there.
+        is_late = any(word in text.lower() for word in ("timeout", "timed out"))
+        if not is_late and not any(word in text.lower() for word in _NETWORK):
             return GroupError(errno.EIO, f"the store where the ranks meet has failed: {text}")
         by_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         keeper = "torchrun's agent" if by_agent else "rank 0"
         host = os.environ.get("MASTER_ADDR")
         at = f" at {host}:{os.environ.get('MASTER_PORT', '')}" if by_agent and host else ""
-        if "time" in text.lower():
+        if is_late:
             return GroupError(errno.ETIMEDOUT, f"the store where the ranks meet does not answer: {text}; {keeper} keeps it{at}: "
                               "is that process stopped, or its machine gone?")
         return GroupError(errno.ECONNRESET, f"the store where the ranks meet is gone: {text}; {keeper} keeps it{at}: its output "
