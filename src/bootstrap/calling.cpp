@@ -73,7 +73,6 @@ class Calling {
     for (;;) {
       Dialled dialled = dial({config_.host, config_.port}, deadline_ns_);
       if (dialled.error != 0) {
-        error_ = dialled.error;
         problem_ = dialled.problem + (dialled.advice.empty() ? "" : "; " + dialled.advice);
       }
       if (dialled.error == 0) {
@@ -86,7 +85,8 @@ class Calling {
       if (is_called_off(config_)) {
         fail(ECANCELED, fmt::format("the meeting is called off; the last try: {}", problem_));
       }
-      if (config_.is_root_listening && dialled.error == ECONNREFUSED) {
+      // An address that did not answer may be the one where it listens: then the next try may reach it.
+      if (config_.is_root_listening && dialled.have_all_refused) {
         fail(ECONNREFUSED, "rank 0 has ended, for nobody listens where it said that it does: look at its output");
       }
       // Another try would begin too late.
@@ -99,7 +99,7 @@ class Calling {
   }
 
  private:
-  /// False: try again; error_ and problem_ say why.
+  /// False: try again; problem_ says why.
   bool shake_hands(Connection& connection) {
     // The same incarnation each time: to rank 0 it is one process that calls again.
     CallingHandshake handshake(config_, key_, incarnation_);
@@ -112,7 +112,6 @@ class Calling {
       if (!awaited.frame) {
         // A try that the deadline cut short says less than the one before it.
         if (awaited.error != ETIMEDOUT || base::now_ns() < deadline_ns_ || problem_.empty()) {
-          error_ = awaited.error;
           problem_ = fmt::format("{} {}", connection.peer(), awaited.problem);
         }
         return false;
@@ -126,7 +125,6 @@ class Calling {
           // For good: rank 0 would refuse the next call as well. Throws, as all fail() below.
           fail(EACCES, handshake.problem());
         case CallingHandshake::Outcome::strange:
-          error_ = EPROTO;
           problem_ = fmt::format("{} {}", connection.peer(), handshake.problem());
           return false;
       }
@@ -145,8 +143,8 @@ class Calling {
           base::put_le(std::span<std::byte>(why), 0, static_cast<uint32_t>(awaited.error));
           connection.queue({.type = FrameType::goodbye}, make_payload(std::move(why)));
           connection.flush();
-          if (base::now_ns() - heard_ns >= kSilentNs) {
-            fail(awaited.error, "it waits for " + whom_it_waits_for(who, heard_ns) + kIfStopped);
+          if (base::now_ns() - heard_ns >= config_.silent_ms * kMsNs) {
+            fail(awaited.error, "it waits for " + whom_it_waits_for(who, heard_ns, config_.silent_ms) + kIfStopped);
           }
           fail(awaited.error, fmt::format("rank 0 still waits for {}{}", who, kIfMissing));
         }
@@ -180,7 +178,6 @@ class Calling {
   const uint64_t deadline_ns_;
   const uint64_t incarnation_;
   // Of the last try that told something.
-  int error_ = 0;
   std::string problem_;
 };
 
@@ -190,9 +187,9 @@ Connection call_root(const Config& config, const Key& key, uint64_t deadline_ns)
   return Calling(config, key, deadline_ns).run();
 }
 
-std::string whom_it_waits_for(const std::string& who, uint64_t heard_ns) {
+std::string whom_it_waits_for(const std::string& who, uint64_t heard_ns, uint64_t silent_ms) {
   const uint64_t silent_ns = base::now_ns() - heard_ns;
-  if (silent_ns < kSilentNs) {
+  if (silent_ns < silent_ms * kMsNs) {
     return who;
   }
   return fmt::format("rank 0, which has said nothing for {} ms{}", silent_ns / kMsNs,

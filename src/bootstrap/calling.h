@@ -19,12 +19,9 @@ Connection call_root(const Config& config, const Key& key, uint64_t deadline_ns)
 inline constexpr const char* kIfMissing = " (not started, ended, or meeting elsewhere? look at its output)";
 inline constexpr const char* kIfStopped = " (stopped, in a debugger, or stuck in a driver?)";
 
-/// Rank 0 says whom all wait for at each change, and again after so long: then others can tell that it is alive.
-inline constexpr uint64_t kRosterAgainNs = 500'000'000;
-/// Who has heard nothing of a waiting rank 0 for so long, two rosters and a bit, says so.
-inline constexpr uint64_t kSilentNs = 1'250'000'000;
-/// Whom a rank waits for: `who`, as rank 0 said last, at `heard_ns`; or rank 0 itself, if it has said nothing since.
-std::string whom_it_waits_for(const std::string& who, uint64_t heard_ns);
+/// Whom a rank waits for: `who`, as rank 0 said last, at `heard_ns`; or rank 0 itself, if it has said nothing for
+/// `silent_ms` since (Config::silent_ms).
+std::string whom_it_waits_for(const std::string& who, uint64_t heard_ns, uint64_t silent_ms);
 
 /// Who is missing in a roster of `n_ranks` ranks.
 std::vector<uint32_t> missing_in(std::span<const std::byte> mask, uint32_t n_ranks);

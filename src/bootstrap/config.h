@@ -30,6 +30,10 @@ struct Config {
   std::string secret = {};
   uint64_t timeout_ms = kDefaultTimeoutMs;  ///< for the whole of joining
   uint64_t handshake_timeout_ms = 5'000;    ///< for one stranger's connection to say who it is
+  /// Rank 0 says whom all wait for at each change, and again after so long: then others can tell that it is alive.
+  uint64_t roster_again_ms = 500;
+  /// Who has heard nothing of a waiting rank 0 for so long, two rosters and a bit, says so.
+  uint64_t silent_ms = 1'250;
   /// For rank 0: sockets that listen already (Listening::open); not closed. Empty host and port then serve others only.
   int listening_fd = -1;
   /// For the others: rank 0 has said by other means that it listens there, so that it has ended if nobody does.

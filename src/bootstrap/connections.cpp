@@ -50,19 +50,21 @@ bool is_host_answering(int fd, uint32_t within_ms) {
 
 }  // namespace
 
-SideChannel::Connections::Connections(uint32_t rank, uint32_t n_ranks, std::vector<Connection> connections)
-    : rank_(rank),
-      n_ranks_(n_ranks),
+SideChannel::Connections::Connections(const Config& config, std::vector<Connection> connections)
+    : rank_(config.rank),
+      n_ranks_(config.n_ranks),
+      roster_again_ms_(config.roster_again_ms),
+      silent_ms_(config.silent_ms),
       connections_(std::move(connections)),
-      is_output_watched_(n_ranks),
-      is_gone_(n_ranks),
+      is_output_watched_(n_ranks_),
+      is_gone_(n_ranks_),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       pending_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      shares_(n_ranks) {
+      shares_(n_ranks_) {
   // One place per rank, closed where there is no connection: only rank 0 has one to each of the others.
-  connections_.resize(n_ranks);
+  connections_.resize(n_ranks_);
   if (!epoll_.is_open() || !pending_.is_open()) {
-    throw base::Error(errno, "epoll", fmt::format("rank {} of {}", rank, n_ranks), "are descriptors left? ulimit -n");
+    throw base::Error(errno, "epoll", fmt::format("rank {} of {}", rank_, n_ranks_), "are descriptors left? ulimit -n");
   }
   const auto add = [this](int fd, uint32_t mark) {
     epoll_event event{};

@@ -25,8 +25,9 @@ inline constexpr size_t kLostBytes = 8;
 /// and for want of memory.
 class SideChannel::Connections {
  public:
-  /// `connections`: by rank. Throws base::Error: no descriptors are left. Connections are owned from here on.
-  Connections(uint32_t rank, uint32_t n_ranks, std::vector<Connection> connections);
+  /// `config` is only used until it returns. `connections`: by rank, owned from here on. Throws base::Error: no
+  /// descriptors are left.
+  Connections(const Config& config, std::vector<Connection> connections);
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
@@ -78,6 +79,9 @@ class SideChannel::Connections {
 
   const uint32_t rank_;
   const uint32_t n_ranks_;
+  // As in Config.
+  const uint64_t roster_again_ms_;
+  const uint64_t silent_ms_;
   std::vector<Connection> connections_;  ///< by rank; without one, closed
   std::vector<bool> is_output_watched_;
   std::vector<bool> is_gone_;  ///< lost or left

@@ -218,6 +218,7 @@ TEST(Death, stopped_rank_is_named_at_the_deadline_and_wakes_up_to_a_failure) {
 TEST(Death, rank_0_that_stops_while_the_ranks_meet_is_named_and_not_whom_it_waited_for) {
   Party party(4);  // rank 3 never comes
   party.config.timeout_ms = 3'000;
+  party.config.silent_ms = 1;  // of 3 s, less what it takes to stop it
   Disaster disaster(party, {0, 1}, [](const Config& config, const Say& say) {
     say("ready");
     SideChannel::join(config);
@@ -230,13 +231,14 @@ TEST(Death, rank_0_that_stops_while_the_ranks_meet_is_named_and_not_whom_it_wait
 
 TEST(Death, rank_0_that_stops_in_an_exchange_is_named_and_not_whom_it_waited_for) {
   Party party(3);
+  party.config.silent_ms = 1;
   Disaster disaster(party, {0, 1, 2}, [](const Config& config, const Say& say) {
     SideChannel side_channel = SideChannel::join(config);
     static_cast<void>(side_channel.barrier(soon()));
     if (config.rank == 0) {
       // Is stopped after it has told rank 1 that all wait for rank 2, or before: then nobody but rank 0 was waited for.
       std::thread([&] {
-        ::poll(nullptr, 0, 600);
+        ::poll(nullptr, 0, 200);
         say("ready");
       }).detach();
       static_cast<void>(side_channel.barrier(soon()));

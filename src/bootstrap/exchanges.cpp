@@ -71,7 +71,8 @@ Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(
     if (base::now_ns() >= deadline_ns) {
       fail(ETIMEDOUT,
            fmt::format("rank {}: the deadline of {} {} has passed; it waits for {}{}", rank_, name_of(which),
-                       n_exchanges_, is_root() ? missing_ : whom_it_waits_for(missing_, heard_ns_), kIfStopped),
+                       n_exchanges_, is_root() ? missing_ : whom_it_waits_for(missing_, heard_ns_, silent_ms_),
+                       kIfStopped),
            rank_);
       break;
     }
@@ -268,7 +269,7 @@ void SideChannel::Connections::tell_progress() {
     return;
   }
   n_told_ = n_there;
-  tell_again_ns_ = now_ns + kRosterAgainNs;
+  tell_again_ns_ = now_ns + roster_again_ms_ * 1'000'000;
   std::vector<std::byte> mask((n_ranks_ + 7) / 8);
   for (uint32_t rank = 0; rank < n_ranks_; ++rank) {
     mask[rank / 8] |= shares_[rank] ? std::byte{1} << (rank % 8) : std::byte{0};

@@ -76,7 +76,7 @@ TEST(Frame, hello_has_its_golden_bytes) {
   }
   hello.group = "ab";
   const std::string golden =
-      "0100010001000000"
+      "0200020001000000"
       "0300000001020000"
       "8877665544332211"
       "404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f"
@@ -111,9 +111,9 @@ TEST(Frame, hello_of_any_other_length_is_refused) {
 }
 
 TEST(Frame, of_another_version_only_the_versions_are_read) {
-  const auto hello = parse_hello(from_hex("02000900ff"));
+  const auto hello = parse_hello(from_hex("03000900ff"));
   ASSERT_TRUE(hello);
-  EXPECT_EQ(hello->first_version, 2);
+  EXPECT_EQ(hello->first_version, 3);
   EXPECT_EQ(hello->last_version, 9);
 }
 

@@ -177,13 +177,30 @@ TEST(Joining, a_caller_whom_nobody_answers_gives_up_when_the_meeting_is_called_o
 
 TEST(Joining, a_rank_whose_deadline_passes_says_whom_rank_0_waits_for) {
   Party party(4);
+  party.config.silent_ms = 600'000;  // so that none of these machines' pauses is taken for rank 0's silence
   std::vector<Config> configs = {party.of(0), party.of(1), party.of(2)};
-  configs[1].timeout_ms = 1'800;  // longer than a rank 0 that is there is silent
+  configs[1].timeout_ms = 1'800;
   const auto words = words_of(configs);
   EXPECT_THAT(words[1], AllOf(HasSubstr("Connection timed out"), HasSubstr("rank 0 still waits for rank 3")));
   EXPECT_THAT(words[0], AllOf(HasSubstr("Connection timed out"),
                               HasSubstr("has given up waiting for the others; not come: rank 3")));
   EXPECT_THAT(words[2], HasSubstr("has given up waiting for the others; not come: rank 3"));
+}
+
+TEST(Joining, rank_0_says_again_whom_it_waits_for_while_nothing_changes) {
+  for (const uint32_t n_ranks : {2U, 3U}) {  // of three one never comes; of two one does not call barrier()
+    Party party(n_ranks);
+    party.config.roster_again_ms = 1;
+    std::thread root([config = party.of(0)] { static_cast<void>(words_of(config)); });  // until the witness leaves
+    {
+      test::Witness witness(party.of(1));
+      EXPECT_TRUE(n_ranks == 3 || witness.hears(FrameType::start));
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_TRUE(witness.hears(FrameType::roster));
+      }
+    }
+    root.join();
+  }
 }
 
 TEST(Joining, a_rank_0_that_has_said_that_it_listens_and_does_not_has_ended) {

@@ -256,7 +256,7 @@ uint64_t Reception::roster_due_ns() const {
   if (n_joined_ == 1) {
     return UINT64_MAX;
   }
-  return n_told_ == n_joined_ ? next_roster_ns_ - kRosterPeriodNs + kRosterAgainNs : next_roster_ns_;
+  return n_told_ == n_joined_ ? next_roster_ns_ - kRosterPeriodNs + config_.roster_again_ms * kMsNs : next_roster_ns_;
 }
 
 /// Those who wait learn for whom, and that rank 0 is there still.

@@ -22,7 +22,7 @@ SideChannel SideChannel::join(const Config& config) {
   } else if (config.n_ranks > 1) {
     connections[0] = call_root(config, key, deadline_ns);
   }
-  return SideChannel(std::make_unique<Connections>(config.rank, config.n_ranks, std::move(connections)));
+  return SideChannel(std::make_unique<Connections>(config, std::move(connections)));
 }
 
 SideChannel::SideChannel(std::unique_ptr<Connections> connections) : connections_(std::move(connections)) {}

@@ -97,6 +97,15 @@ class Witness {
     }
     return false;
   }
+  /// Waits until rank 0 has said this. False: it says no more.
+  bool hears(FrameType type) {
+    for (auto frame = next(); frame; frame = next()) {
+      if (frame->header.type == type) {
+        return true;
+      }
+    }
+    return false;
+  }
 
  private:
   /// What rank 0 says next; nothing when it says no more.

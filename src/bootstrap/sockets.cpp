@@ -262,6 +262,7 @@ Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
   dialled.error = resolved.error;
   dialled.problem = resolved.problem;
   dialled.advice = "correct the name of rank 0's host, or give its address";  // of what can't be looked up
+  size_t n_refused = 0;
   for (const Address& address : resolved.addresses) {
     // 2 s for each address: a lost SYN is sent again after 1 s, and the next address may work at once.
     constexpr uint64_t kEachNs = 2'000'000'000;
@@ -270,10 +271,12 @@ Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
     if (dialled.error == 0) {
       return dialled;
     }
+    n_refused += dialled.error == ECONNREFUSED ? 1 : 0;
     // Of the last address; the others were no better.
     dialled.problem = fmt::format("{}: {}", dialled.peer, base::reason_of(dialled.error));
     dialled.advice = base::tcp_advice(dialled.error);
   }
+  dialled.have_all_refused = n_refused > 0 && n_refused == resolved.addresses.size();
   return dialled;
 }
 

@@ -43,9 +43,10 @@ Accepted accept_from(int listening_fd);
 struct Dialled {
   base::UniqueFd socket;
   std::string peer;
-  int error = 0;
-  std::string problem;  ///< "10.0.0.1:4000: Connection refused"
-  std::string advice;   ///< what to do about it; empty: nothing is known
+  int error = 0;                  ///< of the last address
+  bool have_all_refused = false;  ///< there are addresses, and at each the machine has said that nobody listens
+  std::string problem;            ///< "10.0.0.1:4000: Connection refused"
+  std::string advice;             ///< what to do about it; empty: nothing is known
 };
 /// Tries the addresses of a host one after the other, each for up to 2 s. Blocks until `deadline_ns`
 /// (base::now_ns()). Without a socket `error` is not 0. A name is looked up anew each time: rank 0's machine may get

@@ -24,8 +24,8 @@ constexpr size_t kMostHostBytes = 255;
 constexpr size_t kMostMachineBytes = 96;
 constexpr size_t kMostSecretBytes = 64;
 constexpr size_t kMostProblemBytes = 500;
-/// For the meeting itself, however long the program's exchange took.
-constexpr uint64_t kLeastMeetingMs = 5'000;
+/// Left for all of join() behind the program's exchange, however long that took: meeting, survey, cables, measuring.
+constexpr uint64_t kLeastBringUpMs = 30'000;
 static_assert(4 + 2 + 4 * 2 + kMostHostBytes + kMostMachineBytes + kMostSecretBytes + kMostProblemBytes <=
               Tidings::kBytes);
 
@@ -142,6 +142,10 @@ void take(const std::vector<Tidings>& all, bootstrap::Config& meeting) {
   }
 }
 
+uint64_t left_for_bring_up_ms(uint64_t limit_ms, uint64_t took_ms) {
+  return std::max(limit_ms - std::min(limit_ms, took_ms), std::min(limit_ms, kLeastBringUpMs));
+}
+
 Meeting meeting_of(const JoinOptions& options, const bootstrap::Environment& environment) {
   Meeting meeting;
   const Exchange& exchange = options.exchange;
@@ -177,10 +181,7 @@ Meeting meeting_of(const JoinOptions& options, const bootstrap::Environment& env
     all.push_back(*tidings);
   }
   take(all, config);
-  // One limit for both: what the program's exchange took is gone. All have been there just now, so that little will do.
-  const uint64_t took_ms = (base::now_ns() - begin_ns) / 1'000'000;
-  config.timeout_ms =
-      std::max(config.timeout_ms - std::min(config.timeout_ms, took_ms), std::min(config.timeout_ms, kLeastMeetingMs));
+  config.timeout_ms = left_for_bring_up_ms(config.timeout_ms, (base::now_ns() - begin_ns) / 1'000'000);
   if (config.rank == 0) {
     config.listening_fd = meeting.listening.sockets.front().get();
   }

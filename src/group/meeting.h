@@ -43,6 +43,11 @@ struct Meeting {
   bootstrap::Listening listening;
 };
 
+/// Of a limit for the program's exchange and all of join() behind it, what the exchange leaves; but 30 s at least, or
+/// `limit_ms` if that is less. For a rank that came early has spent its limit on one that came late, and if it gave up
+/// soon it would end bring-up for all. So join() takes up to 30 s longer than its limit.
+uint64_t left_for_bring_up_ms(uint64_t limit_ms, uint64_t took_ms);
+
 /// By the environment, which is variables_of() these options, or by the program's exchange if it has one, which is
 /// called once. Throws JoinError and base::Error.
 Meeting meeting_of(const JoinOptions& options, const bootstrap::Environment& environment);

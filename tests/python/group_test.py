@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import command
 from command import CommandCase
 from conftest import WORDS
 
@@ -46,7 +47,7 @@ class Package(CommandCase):
         self.call("up", "--emulate", "ring:3")
         try:
             done = self.call("run", "--no-tag", "--", sys.executable, "-B", pathlib.Path(RANK).with_name("arrival_rank.py"),
-                             self.root / "arrivals")
+                             self.root / "arrivals", command.TIME_SCALE, timeout=120)
             self.assertEqual(done.stdout.split(), ["ok"] * 3, done.stderr)
         finally:
             self.call("down", "--force")

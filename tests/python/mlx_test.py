@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import command
 from command import CommandCase
 from conftest import WORDS
 
@@ -60,7 +61,8 @@ class Mlx(CommandCase):
 
     def test_ranks_that_die_or_stop_while_they_join(self):
         with self.cluster("ring:3"):
-            done = self.call("run", "--no-tag", "--", PYTHON, "-B", HERE / "arrival_rank.py", self.root / "arrivals", "mlx")
+            done = self.call("run", "--no-tag", "--", PYTHON, "-B", HERE / "arrival_rank.py", self.root / "arrivals",
+                             command.TIME_SCALE, "mlx", timeout=120)
         self.assertEqual(done.stdout.split(), ["ok"] * 3, done.stderr)
 
     def test_alone(self):

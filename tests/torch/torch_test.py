@@ -53,7 +53,8 @@ class Arrivals(TorchCase):
         self.environment["PYTHONPATH"] += f":{HERE.parent / 'python'}"
         self.call("up", "--emulate", "ring:3", "--name", "c")
         try:
-            done = self.call("run", "--no-tag", "--", PYTHON, "-B", HERE / "arrivals.py", self.root / "arrivals", timeout=120)
+            done = self.call("run", "--no-tag", "--", PYTHON, "-B", HERE / "arrivals.py", self.root / "arrivals",
+                             command.TIME_SCALE, timeout=120)
             self.assertEqual(done.stdout.split(), ["ok"] * 3, done.stderr)
         finally:
             self.call("down", "--force")

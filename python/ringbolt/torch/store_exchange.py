@@ -11,7 +11,8 @@ from datetime import timedelta
 
 from .._group_library import GroupError
 
-_ROUND_S = 1.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.2  # between two questions whether a rank has told
+_LEAST_ANSWER_S = 1.0  # that a store has for an answer
 _MOST_NAMED = 8  # ranks in one message
 _NETWORK = ("connect", "socket", "pipe", "peer", "network", "recv", "send")  # words of a store that is another process
 
@@ -47,19 +48,24 @@ class StoreExchange:
         return "".join(f"; rank {rank} is {self._people[rank]}" for rank in known[:_MOST_NAMED])
 
     def _of(self, rank: int, prefix: str) -> bytes:
-        while True:
+        """What that rank has told, once it has. Asked for again and again: a store's wait() that ends without the key says so in
+        other words in each version of PyTorch, and some stores are of no use after it."""
+        pause_s = _FIRST_PAUSE_S
+        while not self._ask(lambda: self._store.add(f"{prefix}{rank}+", 0)):
             left_s = self._until - time.monotonic()
-            try:
-                self._store.wait([f"{prefix}{rank}"], timedelta(seconds=max(0.01, min(_ROUND_S, left_s))))
-                break
-            except RuntimeError as problem:  # the store's way to say that it is not there yet; or that the store is gone
-                if not _is_late(problem):
-                    raise self._broken(problem) from None
-                if left_s <= 0:
-                    raise self._absence(rank, prefix) from None
+            if left_s <= 0:
+                raise self._absence(rank, prefix)
+            time.sleep(min(pause_s, left_s))
+            self._bound_answers(left_s)
+            pause_s = min(1.5 * pause_s, _LONGEST_PAUSE_S)
         share, _, who = self._ask(lambda: self._store.get(f"{prefix}{rank}")).decode().partition(" ")
         self._people[rank] = who
         return bytes.fromhex(share)
+
+    def _bound_answers(self, limit_s: float):
+        """So that a store whose process is stopped fails, and add() behind this does not hang: only wait() takes a limit, which
+        in some versions of PyTorch holds for all answers after it, too. It waits for what is there."""
+        self._ask(lambda: self._store.wait([f"who/{self._rank}"], timedelta(seconds=max(_LEAST_ANSWER_S, limit_s))))
 
     def _ask(self, question):
         """What the store answers."""
@@ -70,13 +76,15 @@ class StoreExchange:
 
     def _broken(self, problem: RuntimeError) -> GroupError:
         text = str(problem).strip()
-        if not any(word in text.lower() for word in _NETWORK):
+        # The store itself: nothing waits here for a key that is not there.
+        is_late = any(word in text.lower() for word in ("timeout", "timed out"))
+        if not is_late and not any(word in text.lower() for word in _NETWORK):
             return GroupError(errno.EIO, f"the store where the ranks meet has failed: {text}")
         by_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         keeper = "torchrun's agent" if by_agent else "rank 0"
         host = os.environ.get("MASTER_ADDR")
         at = f" at {host}:{os.environ.get('MASTER_PORT', '')}" if by_agent and host else ""
-        if "time" in text.lower():
+        if is_late:
             return GroupError(errno.ETIMEDOUT, f"the store where the ranks meet does not answer: {text}; {keeper} keeps it{at}: "
                               "is that process stopped, or its machine gone?")
         return GroupError(errno.ECONNRESET, f"the store where the ranks meet is gone: {text}; {keeper} keeps it{at}: its output "
@@ -105,9 +113,3 @@ class StoreExchange:
                     "ended?")
         return (f"is {who}, and at process group {life} of this store, this rank at {self._life}: start all ranks anew, not some "
                 "of them")
-
-
-def _is_late(problem: RuntimeError) -> bool:
-    """Whether a key was not there in time: not that the store does not answer, after which its connection is of no use."""
-    text = str(problem).lower()
-    return "socket" not in text and ("timeout" in text or "timed out" in text)
