@@ -152,7 +152,7 @@ class Like(CommandCase):
         wait_until(lambda: ledger.exists() and f"process {holder.pid} " in ledger.read_text(), "it holds objects")
         refused = self.call("reboot", "n0", expect=2)
         self.assertIn(f"ibv_uc_pingpong (pid {holder.pid})", refused.stderr)
-        self.assertIn("1 programs killed", self.call("reboot", "n0", "--force").stdout)
+        self.assertIn("1 program killed", self.call("reboot", "n0", "--force").stdout)
         self.assertEqual(holder.wait(20), -9)
         holder.communicate()
 
