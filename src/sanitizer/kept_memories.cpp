@@ -43,9 +43,10 @@ void KeptMemories::give_back(Request& request) {
 
 void KeptMemories::lend(Request& owner, const KeptMemory::Piece& piece, Request& borrower) {
   // Both are of one queue pair, and so of one domain: the lender is always the same.
+  borrower.borrowed.reserve(borrower.borrowed.size() + 1);
+  owner.kept->share(piece);
   borrower.lender = owner.kept;
   borrower.borrowed.push_back(piece);
-  owner.kept->share(piece);
 }
 
 const KeptMemory* KeptMemories::find(const ibv_pd* pd) const {

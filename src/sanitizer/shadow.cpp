@@ -3,6 +3,7 @@
 #include "sanitizer/shadow.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <utility>
 
@@ -371,9 +372,10 @@ void Shadow::settle(ibv_wc& wc, const base::CallSite& site) {
       }
     }
     for (const Owner& one : over) {
-      if (one->kept != nullptr) {
-        // The domain must not go while finish() copies without the lock.
-        one->kept->begin_use();
+      for (KeptMemory* used : {one->kept, one->lender}) {
+        if (used != nullptr) {
+          used->begin_use();  // the domain must not go while finish() copies without the lock
+        }
       }
     }
   }
@@ -382,10 +384,13 @@ void Shadow::settle(ibv_wc& wc, const base::CallSite& site) {
   }
   const base::LockGuard guard(mutex_);
   for (const Owner& one : over) {
-    if (one->kept != nullptr) {
-      one->kept->end_use();
-    }
+    const std::array used_by_it = {one->kept, one->lender};  // which the request forgets
     KeptMemories::give_back(*one);
+    for (KeptMemory* used : used_by_it) {
+      if (used != nullptr) {
+        used->end_use();
+      }
+    }
   }
 }
 
