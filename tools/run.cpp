@@ -163,8 +163,8 @@ int run_once(const RunOptions& options) {
     supervised.watch = witness.emplace(live, options.command, std::move(labels)).watch();
   }
   const int status = supervise(std::move(members), supervised);
-  report.write();
   page.write(options.html_path.empty() ? "" : trace_command::run_page(live, begin_ns));
+  report.write();  // last, for it throws where something else has written among the findings
   return status;
 }
 

@@ -30,14 +30,19 @@ constexpr std::string_view kPrefix = "run-";  // then the number of the process 
 
 std::string maker_file(const cluster::RuntimeDir& dir, const std::string& name) { return dir.cluster(name) + "/maker"; }
 
-/// Locked from before others see it until this process ends, however it does: a pid alone may pass to another process,
-/// and says nothing in another namespace of pids. Not open where that can't be had: the pid tells then.
+/// A file of the cluster that is locked until this process ends, however it does: a pid alone may pass to another
+/// process, and says nothing in another namespace of pids. Until the file is there, and where it can't be had (then it
+/// is not open), the pid tells.
 base::UniqueFd hold_maker_file(const cluster::RuntimeDir& dir, const std::string& name) {
   const std::string path = maker_file(dir, name);
   const std::string fresh = path + ".new";
   base::UniqueFd file(::open(fresh.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   const bool is_held = file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
-  return is_held && ::rename(fresh.c_str(), path.c_str()) == 0 ? std::move(file) : base::UniqueFd();
+  if (!is_held || ::rename(fresh.c_str(), path.c_str()) != 0) {
+    ::unlink(fresh.c_str());
+    return {};
+  }
+  return file;
 }
 
 /// Whether the process that made the cluster has ended.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -90,20 +91,39 @@ void add_deaths(const std::string& path, std::vector<Death>& deaths) {
   }
 }
 
+/// The folder at that path, made if it isn't there, and its lock: who makes or removes records holds it. Not open: it
+/// can't be had.
+base::UniqueFd locked_folder(const std::string& path) {
+  constexpr int kMostTries = 3;  // one more for each run that removes the folder between our look and our lock
+  for (int n = 0; n < kMostTries; ++n) {
+    try {
+      cluster::make_private_dir(path);
+    } catch (const base::Error&) {
+      return {};
+    }
+    base::UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (folder.is_open() && !lock_soon(folder.get())) {
+      return {};
+    }
+    struct stat locked = {};
+    struct stat there = {};
+    if (folder.is_open() && ::fstat(folder.get(), &locked) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+        locked.st_ino == there.st_ino && locked.st_dev == there.st_dev) {
+      return folder;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 RunRecord::RunRecord(const LiveCluster& live, const std::vector<std::string>& command)
     : folder_(folder_of(live.dir, live.model.name)),
       path_(fmt::format("{}/{}", folder_, ::getpid())),
       command_(name_of(command)) {
-  try {
-    cluster::make_private_dir(folder_);
-  } catch (const base::Error&) {
-    return;
-  }
-  // The folder's lock, until the record has its own: before that it looks like one of a run that is over.
-  const base::UniqueFd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!folder.is_open() || !lock_soon(folder.get())) {
+  // Until the record has a lock of its own: before that it looks like one of a run that is over.
+  const base::UniqueFd folder = locked_folder(folder_);
+  if (!folder.is_open()) {
     return;
   }
   for (const std::string& path : records_in(folder_)) {
@@ -113,7 +133,7 @@ RunRecord::RunRecord(const LiveCluster& live, const std::vector<std::string>& co
   }
   base::UniqueFd file(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.is_open()) {
-    return;  // the folder may have gone with the last record of another run
+    return;
   }
   if (!lock_soon(file.get())) {  // who asks is_over() has it for a moment
     ::unlink(path_.c_str());
@@ -126,8 +146,11 @@ RunRecord::RunRecord(const LiveCluster& live, const std::vector<std::string>& co
 
 RunRecord::~RunRecord() {
   if (file_.is_open() && deaths_.empty()) {
+    const base::UniqueFd folder = locked_folder(folder_);
     ::unlink(path_.c_str());
-    ::rmdir(folder_.c_str());  // stays while others have records there
+    if (folder.is_open()) {
+      ::rmdir(folder_.c_str());  // stays while others have records there
+    }
   }
 }
 
