@@ -130,7 +130,9 @@ class Like(CommandCase):
                     self.assertEqual(measured["operation"], operation)
                     for one in measured["directions"]:
                         self.assertEqual((one["state"], one["verified_bytes"] % size), ("measured", 0), one)
-                self.assertIn(f"\n{operation}; latency", self.call("matrix", "--messages", "2", "--seconds", "0.1", timeout=90).stdout)
+                # Two messages on a busy machine may show a slow cable, which is exit status 1.
+                shown = self.call("matrix", "--messages", "2", "--seconds", "0.1", expect=None, timeout=90)
+                self.assertIn(f"\n{operation}; latency", shown.stdout, shown.stderr)
                 self.call("down")
         self.call("up", "--emulate", "line:2", "--like", "tn3205")
         done = self.call("matrix", "--size", 16_773_121, expect=1, timeout=90)
