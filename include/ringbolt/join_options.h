@@ -48,7 +48,8 @@ struct JoinOptions {
   std::string group = {};
   /// What all ranks know and nobody else; never sent. RINGBOLT_SECRET.
   std::string secret = {};
-  /// For the whole of joining; 0: RINGBOLT_JOIN_TIMEOUT_MS, else 60 s.
+  /// For the whole of joining; behind an exchange of the program's own bring-up has at least 30 s, or as much as this if
+  /// it is less. 0: RINGBOLT_JOIN_TIMEOUT_MS, else 60 s.
   uint64_t join_timeout_ms = 0;
   /// RINGBOLT_CRC.
   std::optional<Checksums> checksums = {};
