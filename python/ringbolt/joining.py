@@ -18,7 +18,8 @@ def join(*, rank: int | None = None, size: int | None = None, meeting: tuple[str
          exchange: Callable[[bytes], Iterable[bytes]] | None = None,
          environment: Mapping[str, str] | None = None) -> Group:
     """Meets the other ranks, finds the cables, connects them. Waits until all are there, within join_timeout seconds (behind
-    an exchange bring-up has at least 30 s, or as much as join_timeout if it is less); a signal is handled after that. What is not given the environment says (docs/environment.md): `ringbolt run` and torchrun set it.
+    an exchange bring-up has at least 30 s, or as much as join_timeout if it is less); a signal is handled after that. What is
+    not given the environment says (docs/environment.md): `ringbolt run` and torchrun set it.
 
     rank, size: of this process, and how many there are. meeting: (host, port) of rank 0. secret: what all ranks know and nobody
     else. timeout: of later calls that give none. verbs: "auto", "system", "soft" or a path. checksums: "off", "on", "every".
