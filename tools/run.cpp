@@ -164,7 +164,7 @@ int run_once(const RunOptions& options) {
   }
   const int status = supervise(std::move(members), supervised);
   page.write(options.html_path.empty() ? "" : trace_command::run_page(live, begin_ns));
-  report.write();  // last, for it throws where something else has written among the findings
+  report.write();  // last, for it throws where something else than findings is among them
   return status;
 }
 

@@ -46,19 +46,11 @@ bool is_finding(const Json& one) {
 std::vector<Json> findings_of(const std::string& lines) {
   std::vector<Json> all;
   std::istringstream stream(lines);
-  size_t number = 0;  // of the line, from 1 on
   for (std::string line; std::getline(stream, line);) {
-    ++number;
     Json one = Json::parse(line, nullptr, false);
-    if (one.is_discarded()) {
-      continue;
+    if (!one.is_discarded() && is_finding(one)) {
+      all.push_back(std::move(one));
     }
-    if (!is_finding(one)) {
-      throw FoundProblem(fmt::format(
-          "line {} of the findings in RINGBOLT_SANITIZE_JSON is none of ours: does a program of this run write there?",
-          number));
-    }
-    all.push_back(std::move(one));
   }
   return all;
 }
@@ -135,6 +127,18 @@ std::string junit_text(const std::string& lines) {
 
 std::string json_text(const std::string& lines) { return Json(findings_of(lines)).dump(2) + "\n"; }
 
+size_t foreign_line(const std::string& lines) {
+  std::istringstream stream(lines);
+  size_t number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    ++number;
+    if (const Json one = Json::parse(line, nullptr, false); !one.is_discarded() && !is_finding(one)) {
+      return number;
+    }
+  }
+  return 0;
+}
+
 SanitizerReport::SanitizerReport(const std::vector<std::string>& wanted) {
   for (const std::string& one : wanted) {
     const size_t colon = std::min(one.find(':'), one.size());
@@ -172,6 +176,13 @@ void SanitizerReport::write() {
     one.file->write(one.kind == "sarif"   ? sarif_text(lines)
                     : one.kind == "junit" ? junit_text(lines)
                                           : json_text(lines));
+  }
+  if (const size_t number = foreign_line(lines); number != 0) {
+    throw FoundProblem(
+        fmt::format("line {} of the findings in RINGBOLT_SANITIZE_JSON is none of ours, and in no report: does a "
+                    "program of this run "
+                    "write there?",
+                    number));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,9 +22,8 @@ class SanitizerReport {
 
   /// For RINGBOLT_SANITIZE_JSON; empty: nobody wants a report.
   const std::string& lines_path() const { return lines_path_; }
-  /// Once, when the programs have ended. Throws base::Error, EFBIG beyond 64 MiB of findings, and FoundProblem as the
-  /// texts below do.
-  /// Reads all that was found into memory.
+  /// Once, when the programs have ended. Reads all that was found into memory. Throws base::Error, EFBIG beyond 64 MiB
+  /// of findings; and when all reports are written FoundProblem, if one of the lines is foreign_line().
   void write();
 
  private:
@@ -35,10 +35,12 @@ class SanitizerReport {
   std::string lines_path_;
 };
 
-// The three kinds, from lines of JSON; a line that is none (a program was killed while it wrote) is left out. Throw
-// FoundProblem with the number of a line that is JSON and no finding: the programs may write anything there. Pure.
+// The three kinds, from lines of JSON. What is no finding is left out: a line that a program was killed in, or what
+// else programs write there. Pure.
 std::string sarif_text(const std::string& lines);
 std::string junit_text(const std::string& lines);
 std::string json_text(const std::string& lines);
+/// The number of the first line, from 1 on, that is JSON and no finding; 0: there is none. Pure.
+size_t foreign_line(const std::string& lines);
 
 }  // namespace ringbolt::tools
